@@ -1,0 +1,20 @@
+"""The app of the operator's side. `agents` is never installed: an agent's process must not find it by that name."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class AgentsConfig(AppConfig):
+    name = "agents"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        post_migrate.connect(_make_groups, sender=self)
+
+
+def _make_groups(**_: object) -> None:
+    from agents.roles import make_groups
+
+    make_groups()

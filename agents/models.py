@@ -1,0 +1,30 @@
+"""The dashboard's own tables."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class LoginLink(models.Model):
+    """A one-time way in. Only the token's hash is kept: whoever reads the database cannot sign in with it."""
+
+    token_sha256 = models.CharField(max_length=64, unique=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_links")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"a link for {self.user}, until {self.expires_at:%Y-%m-%d %H:%M} UTC"
+
+
+class Beat(models.Model):
+    """The last sign of life of one part; a part that has not beaten lately does not work, whatever `ps` shows."""
+
+    name = models.CharField(max_length=40, primary_key=True)
+    beaten_at = models.DateTimeField()
+    detail = models.CharField(max_length=400, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.beaten_at:%Y-%m-%d %H:%M:%S} UTC"

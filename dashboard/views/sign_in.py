@@ -1,0 +1,59 @@
+"""Signing in and out."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth import login, logout
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.forms import AuthenticationForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods, require_POST
+
+from agents import login_link
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """Name and password."""
+    form = AuthenticationForm(request, data=request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        login(request, form.get_user())
+        return redirect(_next(request))
+    status = 422 if form.is_bound else 200
+    return render(request, "sign_in/password.html", {"form": form, "next": _next(request)}, status=status)
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
+    """The one-time link: GET shows a button and uses nothing up (previews and prefetches open links too)."""
+    if request.method == "POST":
+        user = login_link.take(token)
+        if user is not None:
+            login(request, user, backend=BACKEND)
+            return redirect(settings.LOGIN_REDIRECT_URL)
+        return render(request, "sign_in/spent.html", status=410)
+    link = login_link.find(token)
+    if link is None:
+        return render(request, "sign_in/spent.html", status=410)
+    return render(request, "sign_in/link.html", {"link": link})
+
+
+@login_not_required
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """Ends the session."""
+    logout(request)
+    return redirect("sign_in")
+
+
+def _next(request: HttpRequest) -> str:
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    if url_has_allowed_host_and_scheme(target, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+        return target
+    return settings.LOGIN_REDIRECT_URL
