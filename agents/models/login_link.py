@@ -1,4 +1,4 @@
-"""The dashboard's own tables."""
+"""A one-time way in."""
 
 from __future__ import annotations
 
@@ -17,14 +17,3 @@ class LoginLink(models.Model):
 
     def __str__(self) -> str:
         return f"a link for {self.user}, until {self.expires_at:%Y-%m-%d %H:%M} UTC"
-
-
-class Beat(models.Model):
-    """The last sign of life of one part; a part that has not beaten lately does not work, whatever `ps` shows."""
-
-    name = models.CharField(max_length=40, primary_key=True)
-    beaten_at = models.DateTimeField()
-    detail = models.CharField(max_length=400, blank=True)
-
-    def __str__(self) -> str:
-        return f"{self.name} at {self.beaten_at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,170 @@
+"""What fleet pages show: frozen values made from the dashboard's own tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.money import Money
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLine:
+    """One agent (one journal) in one word and one sentence."""
+
+    journal_id: int
+    agent: str
+    state: str  # "working", "idle", "waiting", "crashed", "hung", "stopped"
+    sentence: str
+    pid: int | None
+    running: int
+    crashed: int
+    hung: int
+    waiting: int
+    held: int
+    changed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """One task of one journal. `state` is the stored status, or `crashed` or `hung`."""
+
+    journal_id: int
+    task_id: str
+    parent_id: str | None
+    agent: str
+    handler: str
+    status: str
+    state: str
+    wait_reason: str
+    steps: int
+    pending: int
+    tokens_in: int | None
+    tokens_out: int | None
+    cost: Money
+    saved_tokens: int
+    saved: Money
+    started_at: datetime | None
+    updated_at: datetime
+    ended_at: datetime | None
+    last_boot: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntentLine:
+    """One pending intent. `state`: in_flight, waiting, unresolved or held."""
+
+    journal_id: int
+    task_id: str
+    step_index: int
+    agent: str
+    tool_name: str
+    effect: str
+    transport: str
+    provider: str
+    key: str
+    payload_sha256: str
+    arguments_bytes: int | None
+    dispatches: int
+    state: str
+    hold_reason: str
+    why: str
+    next_action: str  # send query wait adopt fail hold, or ""
+    next_sentence: str
+    next_attempt_at: datetime | None
+    since: datetime
+    window_left_until: datetime | None
+    window_text: str
+    job_uuid: str | None = None  # an open job about this step
+
+    @property
+    def needs_person(self) -> bool:
+        return self.state == "held"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalLine:
+    """One journal file, or the card that says what is wrong with it (`kind` other than "ok")."""
+
+    journal_id: int
+    path: str
+    agent: str
+    uuid: str
+    kind: str
+    sentence: str
+    hint: str
+    warnings: tuple[str, ...]
+    dialect: str
+    journal_mode: str
+    tasks: int
+    pending: int
+    writer_pid: int | None
+    writer_role: str
+    file_bytes: int
+    wal_bytes: int
+    inbox_messages: int
+    highest_boot: int
+    highest_revision: int
+    copy_of_id: int | None
+    found_at: datetime
+    seen_at: datetime
+    read_at: datetime | None
+
+    @property
+    def ok(self) -> bool:
+        return self.kind == "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAge:
+    """How old what the fleet pages show is. `beaten_at` None: watch has never run."""
+
+    beaten_at: datetime | None
+    seconds: float | None
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLine:
+    """The volume nearest to full, in one line."""
+
+    mount: str
+    free_bytes: int
+    total_bytes: int
+    used_percent: float
+    level: str  # "ok", "warning", "critical"
+    full_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The fleet in words and numbers. `sentence` says the state in one sentence."""
+
+    sentence: str
+    agents: tuple[AgentLine, ...]
+    working: int
+    idle: int
+    crashed: int
+    hung: int
+    waiting: int
+    stopped: int
+    pending: int
+    held: int
+    oldest_held_at: datetime | None
+    oldest_pending_at: datetime | None
+    spent_today: Money
+    tokens_today: int
+    saved_today: Money
+    saved_tokens_today: int
+    disk: DiskLine | None
+    journals: int
+    journals_bad: int
+    alerts_open: int
+    alerts_critical: int
+    index: IndexAge
+    recent: tuple[TaskLine, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no journal was ever found."""
+        return self.journals == 0

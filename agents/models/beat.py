@@ -1,0 +1,16 @@
+"""A part's last sign of life."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Beat(models.Model):
+    """The last sign of life of one part; a part that has not beaten lately does not work, whatever `ps` shows."""
+
+    name = models.CharField(max_length=40, primary_key=True)
+    beaten_at = models.DateTimeField()
+    detail = models.CharField(max_length=400, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.beaten_at:%Y-%m-%d %H:%M:%S} UTC"

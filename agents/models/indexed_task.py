@@ -1,0 +1,55 @@
+"""A task's summary in the fleet index."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from agents.models.journal_file import JournalFile
+
+CRASHED = "crashed"
+HUNG = "hung"
+
+
+class IndexedTask(models.Model):
+    """One task of one journal. `derived` is what no journal can say of itself: crashed, or hung."""
+
+    journal = models.ForeignKey(JournalFile, on_delete=models.CASCADE, related_name="tasks")
+    task_id = models.TextField()
+    parent_id = models.TextField(null=True, blank=True)  # NULL: the task has no parent
+    agent = models.CharField(max_length=200, blank=True, default="")
+    handler = models.CharField(max_length=200, blank=True, default="")
+    status = models.CharField(max_length=16)
+    derived = models.CharField(max_length=16, blank=True, default="")
+    wait_reason = models.TextField(blank=True, default="")
+    steps = models.IntegerField(default=0)
+    pending = models.IntegerField(default=0)
+
+    tokens_in = models.BigIntegerField(null=True, blank=True)  # NULL: no call reported any
+    tokens_out = models.BigIntegerField(null=True, blank=True)
+    cost_pico = models.BigIntegerField(null=True, blank=True)  # picodollars, exact; NULL: nothing could be priced
+    unpriced_calls = models.IntegerField(default=0)  # more than 0: cost and tokens are "at least"
+    saved_tokens = models.BigIntegerField(default=0)
+    saved_pico = models.BigIntegerField(null=True, blank=True)
+    saved_unpriced_calls = models.IntegerField(default=0)
+
+    started_at = models.DateTimeField(null=True, blank=True)
+    updated_at = models.DateTimeField()  # the newest change of the task or one of its steps
+    ended_at = models.DateTimeField(null=True, blank=True)
+    last_boot = models.BigIntegerField(null=True, blank=True)
+    revision = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("journal", "task_id"), name="task_once_per_journal"),)
+        indexes = (
+            models.Index(fields=("-updated_at", "-id"), name="task_newest"),
+            models.Index(fields=("status", "-updated_at", "-id"), name="task_status_newest"),
+            models.Index(fields=("agent", "-updated_at", "-id"), name="task_agent_newest"),
+        )
+
+    def __str__(self) -> str:
+        return self.task_id
+
+    @property
+    def state(self) -> str:
+        """What a person is told: the derived state where there is one, else the stored status."""
+        return self.derived or self.status

@@ -1,0 +1,73 @@
+"""A journal file as the fleet knows it: what it is, who writes it, how far it has been read."""
+
+from __future__ import annotations
+
+from django.db import models
+
+# Kinds the fleet adds to those of `journal.reader.inspect`.
+COPY = "copy"
+REWOUND = "rewound"
+VANISHED = "vanished"
+OUTSIDE = "outside"
+
+
+class JournalFile(models.Model):
+    """One file found by the globs. Pages address it by its row id, never by its path."""
+
+    path = models.CharField(max_length=4096, unique=True)
+    uuid = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    agent = models.CharField(max_length=200, blank=True, default="")
+    kind = models.CharField(max_length=32, default="ok")  # "ok", or in one word what is wrong
+    sentence = models.TextField(blank=True, default="")
+    hint = models.TextField(blank=True, default="")
+    warnings = models.JSONField(default=list, blank=True)
+    dialect = models.CharField(max_length=32, blank=True, default="")
+    user_version = models.IntegerField(null=True, blank=True)
+    journal_mode = models.CharField(max_length=16, blank=True, default="")
+
+    highest_revision = models.BigIntegerField(default=0)
+    highest_boot = models.BigIntegerField(default=0)
+    indexed_revision = models.BigIntegerField(default=0)  # the index holds everything up to here
+    indexed_boot = models.BigIntegerField(default=0)
+    signature = models.CharField(max_length=200, blank=True, default="")
+
+    copy_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="copies")
+    rewound_from = models.BigIntegerField(null=True, blank=True)  # the revision it had before it fell
+
+    writer_pid = models.BigIntegerField(null=True, blank=True)
+    writer_role = models.CharField(max_length=16, blank=True, default="")
+
+    volume = models.CharField(max_length=1024, blank=True, default="")
+    file_bytes = models.BigIntegerField(default=0)
+    wal_bytes = models.BigIntegerField(default=0)
+    shm_bytes = models.BigIntegerField(default=0)
+    inbox_bytes = models.BigIntegerField(default=0)
+    inbox_messages = models.IntegerField(default=0)
+    growth_per_day = models.BigIntegerField(null=True, blank=True)
+
+    found_at = models.DateTimeField()
+    seen_at = models.DateTimeField()  # the last time the globs gave it
+    read_at = models.DateTimeField(null=True, blank=True)  # the last time its rows were read into the index
+    vanished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("path",)
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether its rows stand in the index: a copy or a rewound file is a card, not merged."""
+        return self.kind == "ok"
+
+    @property
+    def agent_is_alive(self) -> bool:
+        return self.writer_pid is not None and self.writer_role == "agent"
+
+    @property
+    def bytes(self) -> int:
+        return self.file_bytes + self.wal_bytes + self.shm_bytes + self.inbox_bytes
+
+
+__all__ = ["COPY", "OUTSIDE", "REWOUND", "VANISHED", "JournalFile"]

@@ -1,0 +1,48 @@
+"""A mutating step that is not settled, in the fleet index."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from agents.models.journal_file import JournalFile
+
+# Who must act, in one word: nobody (its agent is at it), time, recovery, or a person.
+IN_FLIGHT = "in_flight"
+WAITING = "waiting"
+UNRESOLVED = "unresolved"
+HELD = "held"
+
+
+class PendingIntent(models.Model):
+    """One pending intent: why it is pending, and what recovery would do next."""
+
+    journal = models.ForeignKey(JournalFile, on_delete=models.CASCADE, related_name="pending_intents")
+    task_id = models.TextField()
+    step_index = models.IntegerField()
+    agent = models.CharField(max_length=200, blank=True, default="")
+    tool_name = models.CharField(max_length=200)
+    effect = models.CharField(max_length=16, blank=True, default="")
+    transport = models.CharField(max_length=16, blank=True, default="")
+    provider = models.CharField(max_length=200, blank=True, default="")
+    key = models.CharField(max_length=200, blank=True, default="")
+    payload_sha256 = models.CharField(max_length=64, blank=True, default="")
+    arguments_bytes = models.BigIntegerField(null=True, blank=True)
+    dispatches = models.IntegerField(default=0)
+    state = models.CharField(max_length=16, default=UNRESOLVED)
+    hold_reason = models.CharField(max_length=64, blank=True, default="")
+    why = models.TextField(blank=True, default="")
+    next_action = models.CharField(max_length=16, blank=True, default="")  # send query wait adopt fail hold, or ""
+    next_sentence = models.TextField(blank=True, default="")
+    next_attempt_at = models.DateTimeField(null=True, blank=True)
+    since = models.DateTimeField()
+    window_left_until = models.DateTimeField(null=True, blank=True)
+    window_text = models.TextField(blank=True, default="")
+    revision = models.BigIntegerField(default=0)
+    decided_at = models.DateTimeField()  # when `why` and `next_action` were computed
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("journal", "task_id", "step_index"), name="intent_once"),)
+        indexes = (models.Index(fields=("since", "id"), name="intent_oldest"),)
+
+    def __str__(self) -> str:
+        return f"{self.task_id} step {self.step_index}"
