@@ -1,0 +1,164 @@
+"""Freezing a request to the bytes every attempt sends, and putting credentials in at the last moment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from journal.errors import StepkeeperError, UsageError
+from journal.models import FrozenRequest
+from journal.providers.profile import Profile
+from journal.request import (
+    Request,
+    check_header_value,
+    check_url,
+    split_refs,
+    split_refs_bytes,
+)
+
+# Frozen like the rest, so that an upgrade between two attempts changes nothing on the wire.
+_USER_AGENT = "stepkeeper"
+# Shorter values stand in ordinary text by chance; replacing them would only destroy an output.
+_SHORTEST_SECRET = 6
+
+Ref = tuple[str, int, int, str, str]
+
+
+class MissingReference(StepkeeperError):
+    """This process cannot put in every credential the request names; nothing was sent."""
+
+    def __init__(self, message: str, *, names: tuple[str, ...], hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.names = names
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A request with its credentials in place. Never stored, never shown: `repr` leaves the values out."""
+
+    method: str
+    url: str = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+    secrets: tuple[tuple[str, str], ...] = field(repr=False, default=())
+
+
+def freeze(request: Request, *, profile: Profile, key: str) -> FrozenRequest:
+    """The request as it will be sent, key header included; the same input gives the same bytes.
+
+    Raises UsageError where the request already carries the profile's key header.
+    """
+    headers = list(request.headers)
+    names = {name.lower() for name, _ in headers}
+    if profile.key_placement == "header":
+        if profile.key_name.lower() in names:
+            raise UsageError(
+                f"Request header {profile.key_name!r}: belongs to the profile {profile.name!r}.",
+                hint="Leave it out; the journal puts the key there.",
+            )
+        headers.append((profile.key_name, profile.key_text(key)))
+    if "user-agent" not in names:
+        headers.append(("User-Agent", _USER_AGENT))
+    url, url_spans = split_refs(request.url)
+    body, body_spans = split_refs_bytes(request.body)
+    refs: list[Ref] = [("url", *span, "raw") for span in url_spans]
+    texts = []
+    for number, (name, value) in enumerate(headers):
+        text, spans = split_refs(value)
+        texts.append((name, text))
+        refs += [(f"header:{number}", *span, "raw") for span in spans]
+    refs += [("body", *span, "json" if request.is_json else "raw") for span in body_spans]
+    parts = (request.method, url, tuple(texts), body, tuple(refs))
+    return FrozenRequest(*parts, sha256=digest(*parts))
+
+
+def digest(method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes, refs: Iterable[Ref]) -> str:
+    """The payload's SHA-256 in hex: over everything an attempt sends, credentials by name."""
+    head = json.dumps([method, url, [list(pair) for pair in headers], [list(ref) for ref in refs]])
+    return hashlib.sha256(head.encode() + b"\n" + body).hexdigest()
+
+
+def references(frozen: FrozenRequest) -> tuple[str, ...]:
+    """The names of the environment variables the request needs, each once."""
+    return tuple(dict.fromkeys(ref[3] for ref in frozen.refs))
+
+
+def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
+    """The request with each reference replaced by its value.
+
+    Raises MissingReference naming every variable that is not set, is empty, or does not fit where it stands.
+    """
+    require(references(frozen), environ)
+    url = _fill(frozen.url, _of(frozen, "url"), environ)
+    headers = tuple(
+        (name, _fill(text, _of(frozen, f"header:{number}"), environ))
+        for number, (name, text) in enumerate(frozen.headers)
+    )
+    body = _fill_body(frozen.body, _of(frozen, "body"), environ)
+    try:
+        check_url(url)
+        for name, value in headers:
+            check_header_value(name, value)
+    except UsageError as error:
+        # The cause shows the value, so it is not chained.
+        names = references(frozen)
+        raise MissingReference(
+            f"References {', '.join(names)}: a value does not fit where the request uses it.",
+            names=names,
+            hint="Correct the environment variable and start the agent again.",
+        ) from (None if names else error)
+    return Resolved(frozen.method, url, headers, body, secrets_of(references(frozen), environ))
+
+
+def require(names: Iterable[str], environ: Mapping[str, str]) -> None:
+    """Raise MissingReference unless every name has a value."""
+    missing = tuple(name for name in names if not environ.get(name))
+    if missing:
+        raise MissingReference(
+            f"Environment variable {', '.join(missing)}: not set in this process.",
+            names=missing,
+            hint="Set it where the agent is started, then start it again.",
+        )
+
+
+def secrets_of(names: Iterable[str], environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """(name, value) of what must not be shown, longest value first so that no part of one survives another."""
+    found = ((name, environ[name]) for name in names if len(environ[name]) >= _SHORTEST_SECRET)
+    return tuple(sorted(found, key=lambda pair: -len(pair[1])))
+
+
+def redact(value: object, secrets: tuple[tuple[str, str], ...]) -> object:
+    """The JSON value with every resolved credential shown as `${NAME}` again."""
+    if isinstance(value, str):
+        return redact_text(value, secrets)
+    if isinstance(value, list):
+        return [redact(item, secrets) for item in value]
+    if isinstance(value, dict):
+        return {redact_text(str(name), secrets): redact(item, secrets) for name, item in value.items()}
+    return value
+
+
+def redact_text(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
+    """`redact` for one text."""
+    for name, secret in secrets:
+        text = text.replace(secret, f"${{{name}}}")
+    return text
+
+
+def _of(frozen: FrozenRequest, part: str) -> list[Ref]:
+    return sorted((ref for ref in frozen.refs if ref[0] == part), key=lambda ref: -ref[1])
+
+
+def _fill(text: str, refs: list[Ref], environ: Mapping[str, str]) -> str:
+    for _, start, end, name, _ in refs:
+        text = text[:start] + environ[name] + text[end:]
+    return text
+
+
+def _fill_body(body: bytes, refs: list[Ref], environ: Mapping[str, str]) -> bytes:
+    for _, start, end, name, quoting in refs:
+        value = json.dumps(environ[name], ensure_ascii=False)[1:-1] if quoting == "json" else environ[name]
+        body = body[:start] + value.encode("utf-8", "surrogateescape") + body[end:]
+    return body

@@ -1,0 +1,164 @@
+"""What a provider promises, as one value: where the key goes, how long it is kept, how to ask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, Self
+
+from journal.models import Answer
+from journal.providers import duration
+from journal.providers.duration import FOREVER
+
+__all__ = ["FOREVER", "Profile", "RateLimit", "Rule", "StatusHeader", "StatusQuery", "python_profile"]
+
+Absence = Literal["never", "eventual", "authoritative"]
+
+# DESIGN.md, law 11: what a profile that says nothing gets.
+TIMEOUT = timedelta(seconds=30)
+HORIZON = timedelta(minutes=15)
+MAX_ATTEMPTS = 6
+MAX_AGE = timedelta(hours=24)
+# A gateway's answers: it gave up, the provider may go on.
+AMBIGUOUS = (502, 503, 504, *range(520, 528))
+# A provider that asks for more patience than this is a person's business.
+RATE_LIMIT_CAP = timedelta(minutes=15)
+LAG = timedelta(seconds=60)
+PROBES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of `status.interpret`: these HTTP statuses (and this value at this path) mean this answer."""
+
+    statuses: tuple[int, ...]
+    answer: Answer
+    path: str = ""
+    values: tuple[str | int | bool | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatusHeader:
+    """A header of the status query: literal text, or `prefix` and the value of an environment variable."""
+
+    name: str
+    text: str = ""
+    env: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusQuery:
+    """How to ask the world about a key. `by_tool`: a Python function of the tool does it."""
+
+    method: str = ""
+    url: str = ""
+    headers: tuple[StatusHeader, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    kind: str = "by_key"
+    absence: Absence = "never"
+    lag: timedelta = LAG
+    probes: int = PROBES
+    output: str = ""
+    visible: str = ""
+
+    @property
+    def by_tool(self) -> bool:
+        return self.kind == "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """Which statuses are limits, whether they surely come before execution, the longest wait that is obeyed."""
+
+    statuses: tuple[int, ...] = (429,)
+    pre_execution: bool = False
+    cap: timedelta = RATE_LIMIT_CAP
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A provider's profile; every default is the strict one, so a short profile is only less automatic.
+
+    `window` is how long a machine may replay after the first dispatch, margin already taken off; None = never.
+    `canonical` is the table it was made from, as canonical JSON: what is stored with each intent.
+    """
+
+    name: str
+    version: str
+    canonical: str
+    key_placement: Literal["header", "none", "argument"] = "none"
+    key_name: str = ""
+    key_quote: Literal["none", "sf_string"] = "none"
+    window: timedelta | None = None
+    retention: str = "unknown"
+    marker: tuple[str, str] | None = None
+    marker_promised: bool = False
+    status: StatusQuery | None = None
+    on_absent: Literal["hold", "redispatch"] = "hold"
+    effect: str = "create"
+    duplicate_cost: str = "money"
+    horizon: timedelta = HORIZON
+    timeout: timedelta = TIMEOUT
+    max_attempts: int = MAX_ATTEMPTS
+    max_age: timedelta = MAX_AGE
+    ambiguous: tuple[int, ...] = AMBIGUOUS
+    rate_limit: RateLimit = RateLimit()
+    adopt: str = ""
+    remake_headers: tuple[str, ...] = ("Authorization", "Date")
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the target takes the key at all; `window` says for how long that counts."""
+        return self.key_placement != "none"
+
+    @property
+    def asks(self) -> bool:
+        """Whether the world can be asked about the key."""
+        return self.status is not None
+
+    def key_text(self, key: str) -> str:
+        """The key as it stands in the header: quoted and raw are different keys to a provider."""
+        return f'"{key}"' if self.key_quote == "sf_string" else key
+
+    def to_dict(self) -> dict[str, object]:
+        """The table this profile was made from; `from_dict` makes an equal profile of it."""
+        table: dict[str, object] = json.loads(self.canonical)
+        return table
+
+    @classmethod
+    def from_dict(cls, name: str, table: Mapping[str, object]) -> Self:
+        """The profile a table describes. Raises ProfileError naming table, field and what is accepted."""
+        from journal.providers.table import read
+
+        return cls(name=name, **read(name, table))
+
+
+def canonical_json(table: Mapping[str, object]) -> str:
+    """The one text of a table: equal tables have equal texts."""
+    return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def version_of(canonical: str) -> str:
+    """A version for a profile that names none: twelve digits of its text's SHA-256."""
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def python_profile(keyed: timedelta | None, asks: bool, horizon: timedelta | None) -> Profile:
+    """The profile of a Python tool: its `keyed=` window, its `status=` function, its `horizon=`.
+
+    Its own status function counts as authoritative, and a duplicate as visible, not as money.
+    """
+    table: dict[str, object] = {
+        "duplicate_cost": "visible",
+        "transport": {"in_flight_horizon": duration.text(HORIZON if horizon is None else horizon)},
+    }
+    if keyed is not None:
+        table["key"] = {"placement": "argument"}
+        table["retention"] = {"for": duration.text(keyed), "kind": "at_least"}
+    if asks:
+        table["status"] = {"kind": "tool", "absence": "authoritative"}
+        table["policy"] = {"on_absent": "redispatch"}
+    return Profile.from_dict("python", table)
