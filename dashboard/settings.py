@@ -49,8 +49,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "dashboard.middleware.ExactHost",  # before everything, so that static files and /healthz refuse a foreign Host too
     "dashboard.middleware.PageHeaders",
+    "dashboard.middleware.ExactHost",  # before WhiteNoise: static files and /healthz refuse a foreign Host too
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -161,7 +161,14 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(name)s %(levelname)s %(message)s", "datefmt": "%H:%M:%S"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    # /healthz answers 503 while the parts start; that answer is its job, not an event for the log.
+    "filters": {
+        "not_503": {
+            "()": "django.utils.log.CallbackFilter",
+            "callback": lambda record: getattr(record, "status_code", 0) != 503,
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["not_503"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "agents": {"level": "INFO"},

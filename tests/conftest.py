@@ -1,0 +1,56 @@
+"""Fixtures every room's tests share, and what becomes of browser tests without a browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from django.test import RequestFactory
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+_environ_without_host = RequestFactory._base_environ
+
+
+def _environ_with_host(self: RequestFactory, **request: object) -> dict[str, object]:
+    # Django's test client sends no Host header, as no browser does; ours is refused without one.
+    return _environ_without_host(self, **{"HTTP_HOST": "testserver"} | request)
+
+
+RequestFactory._base_environ = _environ_with_host  # type: ignore[method-assign]
+
+
+def browser_path() -> str | None:
+    """The browser the e2e tests drive; None where the machine has none."""
+    named = os.environ.get("CHROMIUM")
+    return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium. Skips where there is none; with CI=true that is a failure."""
+    path = browser_path()
+    if path is None:
+        sentence = "No Chromium on this machine: apt-get install chromium, or set CHROMIUM to its path."
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence, pytrace=False)
+        pytest.skip(sentence)
+    return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Browser tests get the browser check even where they forget to ask for it.
+    for item in items:
+        if item.get_closest_marker("e2e") and isinstance(item, pytest.Function):
+            item.fixturenames.insert(0, "chromium")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "No Chromium" in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_sep("=", "browser tests NOT run", yellow=True)
+        terminalreporter.write_line(
+            f"{len(skipped)} browser tests were skipped: this machine has no Chromium. apt-get install chromium runs them."
+        )

@@ -1,0 +1,102 @@
+"""The exact host and the headers of every answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.middleware import CONTENT_SECURITY_POLICY, host_name
+
+pytestmark = pytest.mark.django_db
+
+STATIC = "/static/django_htmx/htmx-2.min.js"
+ADDRESSES = ["/", "/healthz", "/sign-in/", "/no-such-page", STATIC]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "127.0.0.1@evil.example",
+        "evil.example:8000",
+        "localhost, evil.example",
+        "localhost/evil",
+        "localhost:0",
+        "localhost:port",
+        "[::1]",
+        "0.0.0.0",
+        "",
+    ],
+)
+def test_a_foreign_host_is_refused_on_every_address(client, address, host):
+    response = client.get(address, headers={"host": host})
+    assert response.status_code == 400
+    assert "sessionid" not in response.cookies
+
+
+@pytest.mark.parametrize("address", ["/healthz", STATIC])
+def test_a_missing_host_is_refused(rf, address):
+    from django.core.handlers.wsgi import WSGIHandler
+
+    environ = rf.get(address).environ
+    environ.pop("HTTP_HOST", None)
+    started = []
+    WSGIHandler()(environ, lambda status, headers: started.append(status))
+    assert started == ["400 Bad Request"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8000", "localhost:1", "LOCALHOST"])
+def test_the_configured_hosts_are_answered_on_any_port(client, host):
+    assert client.get("/sign-in/", headers={"host": host}).status_code == 200
+
+
+def test_the_host_of_a_header_is_read_without_its_port():
+    assert host_name("[::1]:8000") == "[::1]"
+    assert host_name("Desk.Example.org:443") == "desk.example.org"
+    assert host_name("a:b:c") == ""
+    assert host_name("localhost:99999") == ""
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_every_answer_is_confined_by_the_content_security_policy(client, address):
+    response = client.get(address)
+    response.close()
+    assert response.headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_pages_are_not_stored_and_static_files_may_be(client):
+    assert client.get("/sign-in/").headers["Cache-Control"] == "no-store"
+    static = client.get(STATIC)
+    static.close()
+    assert static.status_code == 200
+    assert "no-store" not in static.headers["Cache-Control"]
+    assert "Access-Control-Allow-Origin" not in static.headers
+
+
+def test_healthz_names_the_part_that_does_not_work(client):
+    from agents import health
+
+    response = client.get("/healthz")
+    assert response.status_code == 503
+    assert b"worker" in response.content
+    health.beat("worker")
+    response = client.get("/healthz")
+    assert response.status_code == 503
+    assert b"FAILS watch" in response.content
+    health.beat("watch")
+    assert client.get("/healthz").status_code == 200
+
+
+def test_healthz_fails_when_a_sign_of_life_is_old(client, tmp_path, monkeypatch):
+    from agents import health
+
+    health.beat("worker")
+    health.beat("watch")
+    moved = tmp_path / "clock"
+    moved.write_text("91")
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    assert client.get("/healthz").status_code == 503

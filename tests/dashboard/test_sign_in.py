@@ -1,0 +1,174 @@
+"""Signing in, by password and by one-time link, and the ladder of roles."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group, User
+from django.core.management import call_command
+from django.http import HttpResponse
+from django.test import Client
+
+from agents import login_link, roles
+from agents.models import LoginLink
+from dashboard import access
+
+pytestmark = pytest.mark.django_db
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def ana() -> User:
+    user = User.objects.create_user("ana", password="a long enough one")
+    roles.give_role(user, "viewer")
+    return user
+
+
+def signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def test_a_stranger_is_sent_to_the_sign_in_page(client):
+    response = client.post("/sign-out/")
+    assert response.headers["Location"] == "/sign-in/"
+    response = client.get("/")
+    assert response.status_code in {302, 404}
+    assert not signed_in(client)
+
+
+def test_name_and_password_sign_in(client, ana):
+    response = client.post("/sign-in/", {"username": "ana", "password": "a long enough one", "next": "/tasks/?q=1"})
+    assert (response.status_code, response.headers["Location"]) == (302, "/tasks/?q=1")
+    assert signed_in(client)
+
+
+def test_a_wrong_password_does_not(client, ana):
+    response = client.post("/sign-in/", {"username": "ana", "password": "another one"})
+    assert response.status_code == 422
+    assert not signed_in(client)
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", r"/\evil.example"]
+)
+def test_signing_in_leads_to_no_foreign_address(client, ana, target):
+    response = client.post("/sign-in/", {"username": "ana", "password": "a long enough one", "next": target})
+    assert response.headers["Location"] == "/"
+
+
+def test_signing_in_needs_the_token_of_its_page(ana):
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.post("/sign-in/", {"username": "ana", "password": "a long enough one"}).status_code == 403
+    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    assert strict.post(address).status_code == 403
+    page = strict.get(address)
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.content.decode())
+    assert token is not None
+    assert strict.post(address, {"csrfmiddlewaretoken": token[1]}).status_code == 302
+
+
+def test_signing_out_needs_a_post(client, ana):
+    client.force_login(ana)
+    assert client.get("/sign-out/").status_code == 405
+    client.post("/sign-out/")
+    assert not signed_in(client)
+
+
+def test_opening_a_link_uses_nothing_up_and_its_button_signs_in_once(client, ana):
+    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    for _ in range(2):
+        assert client.head(address).status_code == 200
+        assert b"Sign in as ana" in client.get(address, headers={"sec-purpose": "prefetch"}).content
+        assert not signed_in(client)
+    assert client.post(address).status_code == 302
+    assert signed_in(client)
+    other = Client()
+    assert other.post(address).status_code == 410
+    assert other.get(address).status_code == 410
+    assert not signed_in(other)
+
+
+def test_an_expired_link_signs_nobody_in(client, ana, tmp_path, monkeypatch):
+    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    moved = tmp_path / "clock"
+    moved.write_text("3601")
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    assert client.get(address).status_code == 410
+    assert client.post(address).status_code == 410
+    assert not signed_in(client)
+
+
+def test_a_link_of_someone_switched_off_signs_nobody_in(client, ana):
+    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    assert client.get(address).status_code == 410
+    assert client.post(address).status_code == 410
+    assert not signed_in(client)
+
+
+@pytest.mark.parametrize("token", ["x", "%00", "%F0%9F%94%91", "a" * 5000])
+def test_a_made_up_link_signs_nobody_in(client, token):
+    assert client.post(f"/sign-in/link/{token}/").status_code == 410
+    assert not signed_in(client)
+
+
+def test_the_database_holds_no_usable_token(ana):
+    token = login_link.make(ana, valid_for=HOUR)
+    row = LoginLink.objects.get()
+    assert token not in str(row.__dict__)
+
+
+def test_the_command_makes_the_user_and_gives_the_role(client, capsys):
+    call_command("login-link", user="olga", role="operator")
+    address = capsys.readouterr().out.strip()
+    assert address.startswith("http://127.0.0.1:8000/sign-in/link/")
+    client.post(address.removeprefix("http://127.0.0.1:8000"))
+    olga = User.objects.get(username="olga")
+    assert client.session["_auth_user_id"] == str(olga.pk)
+    assert roles.role_of(olga) == "operator"
+    assert not olga.has_usable_password()
+
+
+def test_the_command_keeps_a_role_unless_it_is_told_another(ana, capsys):
+    call_command("login-link", user="ana")
+    assert roles.role_of(ana) == "viewer"
+    call_command("login-link", user="ana", role="admin")
+    assert roles.role_of(ana) == "admin"
+    assert ana.groups.count() == 1
+
+
+def test_each_role_may_do_what_those_below_it_may(ana):
+    checks = [roles.can_view, roles.can_see_payloads, roles.can_decide, roles.is_admin]
+    for place, role in enumerate(roles.ROLES):
+        roles.give_role(ana, role)
+        assert [check(ana) for check in checks] == [True] * (place + 1) + [False] * (3 - place), role
+
+
+def test_nobody_without_a_role_may_do_anything(ana):
+    ana.groups.clear()
+    switched_off = User.objects.create_superuser("root", password="x" * 12, is_active=False)
+    for person in (ana, switched_off, AnonymousUser()):
+        assert roles.role_of(person) is None
+        assert not roles.can_view(person)
+    assert roles.role_of(User.objects.create_superuser("sam")) == "admin"
+
+
+def test_migrating_makes_the_four_groups():
+    assert set(Group.objects.values_list("name", flat=True)) >= set(roles.ROLES)
+
+
+def test_a_view_refuses_a_lower_role_with_a_page_that_says_what_is_needed(rf, ana):
+    @access.require_role("operator")
+    def view(request):
+        return HttpResponse("in")
+
+    request = rf.get("/")
+    request.user = ana
+    response = view(request)
+    assert response.status_code == 403
+    assert b"operator" in response.content
+    roles.give_role(ana, "operator")
+    assert view(request).content == b"in"
