@@ -1,0 +1,287 @@
+"""The custom model layer: what the journal's rows mean, as frozen values.
+
+Readers of dirty or foreign journals put `None` where a cell is missing and name the cells they could
+not read in `odd` (column names), so that one bad cell is one marked cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+Effect = Literal["read_only", "mutating", "model"]
+StepStatus = Literal["pending", "committed", "failed", "abandoned"]
+TaskStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
+Verdict = Literal["not_sent", "no_effect", "applied", "in_progress", "unknown"]
+Answer = Literal["exists", "absent", "in_progress", "unknown"]
+Role = Literal["agent", "supervisor", "cli", "worker"]
+DecisionKind = Literal[
+    "replay", "mark_committed", "mark_not_applied", "abandon", "replay_as_new", "cancel_task", "approve", "reject"
+]
+
+# What an attempt's outcome looked like; `providers.md` part 3's rows in words. Recovery decides on these, never on
+# free text.
+Kind = Literal[
+    "prepared",  # row 1: never dispatched
+    "no_outcome",  # row 2: a mark and nothing after it
+    "dns",  # row 3
+    "not_connected",  # row 4
+    "stale",  # law 6: boot or age re-check failed before the first byte
+    "tls",  # row 5
+    "lost_answer",  # row 8
+    "accepted",  # row 13: 2xx, or the Python tool returned
+    "replayed",  # row 14: 2xx with the replay marker
+    "unmarked",  # row 15: 2xx on a re-dispatch, marker promised but missing
+    "rejected",  # row 22
+    "rate_limited",  # row 36
+    "gateway",  # row 40
+    "raised",  # a Python tool raised: it may have acted before
+    "settled",  # an operator said: not applied
+    "other",  # every row not listed: held
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One dispatch of an intent. `verdict` None = a mark on disk without an outcome: unknown (law 1)."""
+
+    task_id: str
+    step_index: int
+    attempt: int
+    boot: int
+    started_at: datetime | None
+    started_boottime: float | None
+    os_boot_id: str | None
+    ended_at: datetime | None = None
+    verdict: Verdict | None = None
+    kind: Kind | None = None
+    http_status: int | None = None
+    detail: str = ""
+    retry_after_at: datetime | None = None
+    output_json: str | None = None
+    key_generation: int = 0
+    decision_id: str | None = None
+    duration: float | None = None  # seconds, by boot time
+    odd: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One status query's answer, bound to the newest attempt at the time it was asked."""
+
+    task_id: str
+    step_index: int
+    attempt: int
+    asked_at: datetime | None
+    asked_boottime: float | None
+    os_boot_id: str | None
+    answer: Answer
+    source: str = ""  # "status" | "tool" | "worker" | "late"
+    http_status: int | None = None
+    detail: str = ""
+    output_json: str | None = None
+    in_flight: bool = False  # asked while an attempt of the then-current boot had no outcome
+    id: int = 0
+    odd: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an operator said about one step, and what became of it."""
+
+    message_id: str
+    task_id: str
+    step_index: int | None
+    kind: DecisionKind
+    actor: str
+    reason: str
+    key: str | None
+    payload_sha256: str | None
+    dispatches: int | None
+    created_at: datetime | None
+    expires_at: datetime | None
+    applied_at: datetime | None = None
+    outcome: str = ""  # "applied", or "refused: …" with the cause
+    output_json: str | None = None
+    reference: str | None = None
+    consumed_attempt: int | None = None  # the attempt an approved replay sent
+    odd: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenRequest:
+    """The HTTP request as it will be sent, byte for byte, credentials as references.
+
+    `headers` are (name, text) pairs; `refs` say where a reference stands: (part, start, end, env name, quoting) with
+    part "url", "body" or "header:<n>"; start and end count characters (bytes in the body).
+    """
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    refs: tuple[tuple[str, int, int, str, str], ...]
+    sha256: str
+    body_bytes: int | None = None  # set by readers; more than len(body) where only the beginning was read
+    odd: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One tool call or model call of a task. Payload columns are None where a list did not select them."""
+
+    task_id: str
+    step_index: int
+    tool_name: str
+    status: StepStatus | str
+    effect: Effect | None
+    idempotency_key: str | None
+    arguments_json: str | None
+    output_json: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    args_hash: str | None = None
+    payload_sha256: str | None = None
+    key_generation: int = 0
+    starts: int = 0
+    hold_reason: str | None = None
+    hold_detail: str | None = None
+    next_attempt_at: datetime | None = None
+    boot: int | None = None
+    revision: int = 0
+    transport: str = "python"  # "python" | "http"
+    provider: str | None = None
+    profile_version: str | None = None
+    output_complete: bool = True
+    error_json: str | None = None
+    drift_json: str | None = None
+    reference: str | None = None
+    committed_boot: int | None = None
+    duration: float | None = None  # seconds, by boot time
+    arguments_bytes: int | None = None
+    output_bytes: int | None = None
+    decision: Decision | None = None  # an applied `replay`/`replay_as_new`/`approve` not yet consumed
+    replayable: bool = True
+    odd: tuple[str, ...] = ()
+    replayable_reason: str = ""  # why not, where `replayable` is False
+    previewed: tuple[str, ...] = ()  # payload columns of which only the beginning was read
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One provider response of a model step: disjoint token buckets, None where not reported."""
+
+    task_id: str
+    step_index: int
+    call: int
+    boot: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    state: str  # "open" | "exact" | "partial" | "unknown"
+    api: str | None = None
+    model: str | None = None
+    request_model: str | None = None
+    response_id: str | None = None
+    raw_usage: str | None = None
+    in_uncached: int | None = None
+    in_cache_read: int | None = None
+    in_cache_write: int | None = None
+    out_visible: int | None = None
+    out_reasoning: int | None = None
+    service_tier: str | None = None
+    flags: str = ""
+    id: int = 0
+    revision: int = 0
+    odd: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work of an agent."""
+
+    task_id: str
+    status: TaskStatus | str
+    handler: str | None = None
+    input_json: str | None = None
+    parent_id: str | None = None
+    agent: str | None = None
+    wait_reason: str | None = None
+    output_json: str | None = None
+    error_json: str | None = None
+    next_attempt_at: datetime | None = None
+    boot: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    ended_at: datetime | None = None
+    conflict: str | None = None
+    cancel_reason: str | None = None
+    revision: int = 0
+    steps: int | None = None
+    pending: int | None = None
+    odd: tuple[str, ...] = ()
+    derived: bool = False  # the journal has no tasks: this one was put together from its steps
+    previewed: tuple[str, ...] = ()  # payload columns of which only the beginning was read
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One opening of a task by a process. Steps up to `served_through` were served from the journal."""
+
+    task_id: str
+    run: int
+    boot: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    served_through: int
+    ended: str | None
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One taking of the writer's lock that wrote; only `agent` boots are restarts."""
+
+    boot: int
+    role: Role | str
+    pid: int | None
+    host: str | None
+    os_boot_id: str | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    ended: str | None  # "clean", "SIGKILL", "exit 1", "out of memory", "vanished", …
+    recovery_model_calls: int = 0
+    clock_offset: float = 0.0
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who holds the journal's lock now, if anyone does."""
+
+    pid: int
+    role: str
+    alive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class JournalState:
+    """What a file is, in one word and one sentence; `readable` journals have a dialect."""
+
+    path: str
+    kind: str  # "ok" or the reason in one word, see docs/journals.md
+    sentence: str
+    hint: str = ""
+    dialect: str | None = None  # "stepkeeper", "minimal", "hash_only"
+    uuid: str | None = None
+    agent: str | None = None
+    user_version: int | None = None
+    journal_mode: str | None = None
+    highest_revision: int = 0
+    highest_boot: int = 0
+    sqlite_version: str = ""
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def readable(self) -> bool:
+        return self.kind == "ok"

@@ -1,0 +1,187 @@
+"""Journals of other makers: steps by their dialect, tasks put together from steps.
+
+Such a table promises nothing: keys may be NULL or of another type, and several rows may share one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from journal.dialects import STEP_TABLE, Dialect
+from journal.models import Step, Task
+from journal.reader import payloads, rows
+from journal.reader.cells import Cells, moment
+from journal.reader.own_tasks import COUNT_CAP
+from journal.reader.pages import Page, cursor, place
+
+# Grouping reads the whole table: beyond this many tasks only the newest by the table's own order are shown.
+TASK_LIMIT = 10_000
+# Rows whose index is no number stand before the first step; a table full of them shows this many.
+_ODD_LIMIT = 100
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+def _select(dialect: Dialect) -> str:
+    return (
+        f"SELECT {dialect.task_id} AS task_id, {dialect.step_index} AS step_index, {dialect.tool_name} AS tool_name, "
+        f"{dialect.status} AS status, {dialect.idempotency_key} AS idempotency_key, {dialect.args_hash} AS args_hash, "
+        f"{dialect.created_at} AS created_at, {dialect.updated_at} AS updated_at FROM {STEP_TABLE}"
+    )
+
+
+def _same_task(dialect: Dialect, task_id: str) -> str:
+    # A task without an id is shown under the empty one.
+    return f"({dialect.task_id} = ? OR {dialect.task_id} IS NULL)" if task_id == "" else f"{dialect.task_id} = ?"
+
+
+def _step(cells: Cells, dialect: Dialect) -> Step:
+    built = rows.step(cells)
+    # Another maker's words for a status are not odd, only unknown to us.
+    odd = tuple(name for name in built.odd if name != "status" or not built.status)
+    return replace(built, replayable=dialect.replayable, replayable_reason=dialect.reason, odd=odd)
+
+
+def steps(connection: sqlite3.Connection, dialect: Dialect, task_id: str, *, after: int, limit: int) -> list[Step]:
+    """Steps past `after` by index; the first page begins with the rows whose index is no whole number."""
+    same, index = _same_task(dialect, task_id), dialect.step_index
+    found: list[Cells] = []
+    if after < 0:
+        found = rows.fetch(
+            connection,
+            f"{_select(dialect)} WHERE {same} AND typeof({index}) <> 'integer' LIMIT ?",
+            (task_id, _ODD_LIMIT),
+        )
+    found += rows.fetch(
+        connection,
+        f"{_select(dialect)} WHERE {same} AND typeof({index}) = 'integer' AND {index} > ? ORDER BY {index} LIMIT ?",
+        (task_id, after, limit),
+    )
+    return [_step(cells, dialect) for cells in found]
+
+
+def step(connection: sqlite3.Connection, dialect: Dialect, task_id: str, index: int, *, cap: int) -> Step | None:
+    """One step with its payload."""
+    where = f"{_same_task(dialect, task_id)} AND {dialect.step_index} = ?"
+    found = rows.fetch(connection, f"{_select(dialect)} WHERE {where} LIMIT 1", (task_id, index))
+    if not found:
+        return None
+    arguments = _payload(connection, dialect.arguments_json, where, (task_id, index), cap)
+    output = _payload(connection, dialect.output_json, where, (task_id, index), cap)
+    named = (("arguments_json", arguments), ("output_json", output))
+    built = _step(found[0], dialect)
+    return replace(
+        built,
+        arguments_json=arguments.text,
+        output_json=output.text,
+        arguments_bytes=arguments.size,
+        output_bytes=output.size,
+        odd=(*built.odd, *(name for name, payload in named if payload.odd)),
+        previewed=tuple(name for name, payload in named if payload.previewed),
+    )
+
+
+def _payload(
+    connection: sqlite3.Connection, column: str, where: str, key: tuple[object, ...], cap: int
+) -> payloads.Payload:
+    if column == "NULL":
+        return payloads.NOTHING
+    try:
+        row = connection.execute(f"SELECT rowid FROM {STEP_TABLE} WHERE {where} LIMIT 1", key).fetchone()
+    except sqlite3.OperationalError:  # WITHOUT ROWID
+        row = None
+    if row is None or not isinstance(row[0], int):
+        return payloads.plain(connection, column, STEP_TABLE, where, key)
+    return payloads.cell(connection, STEP_TABLE, column, row[0], cap=cap)
+
+
+def pending(connection: sqlite3.Connection, dialect: Dialect, *, limit: int) -> list[Step]:
+    """Pending steps in the table's order."""
+    found = rows.fetch(connection, f"{_select(dialect)} WHERE {dialect.status} = 'pending' LIMIT ?", (limit,))
+    return [_step(cells, dialect) for cells in found]
+
+
+def every_step(connection: sqlite3.Connection, dialect: Dialect, *, limit: int) -> list[Step]:
+    """Steps by key, up to `limit`."""
+    order = f"{dialect.task_id}, {dialect.step_index}"
+    return [
+        _step(cells, dialect)
+        for cells in rows.fetch(connection, f"{_select(dialect)} ORDER BY {order} LIMIT ?", (limit,))
+    ]
+
+
+def tasks(connection: sqlite3.Connection, dialect: Dialect, *, task_id: str | None = None) -> list[Task]:
+    """All tasks, or one, put together from their steps; newest first.
+
+    `status` is `running` while a step is pending, `failed` where one failed, else `completed`: the table does
+    not say whether another step was to come.
+    """
+    newest = f"max(coalesce({dialect.updated_at}, {dialect.created_at}))"
+    where = "" if task_id is None else f"WHERE {_same_task(dialect, task_id)}"
+    found = rows.fetch(
+        connection,
+        f"SELECT {dialect.task_id} AS task_id, count(*) AS steps, sum({dialect.status} = 'pending') AS pending, "
+        f"min({dialect.created_at}) AS created_at, {newest} AS updated_at, "
+        f"sum({dialect.status} = 'failed') AS failed "
+        f"FROM {STEP_TABLE} {where} GROUP BY {dialect.task_id} ORDER BY {newest} DESC LIMIT ?",
+        (*(() if task_id is None else (task_id,)), TASK_LIMIT),
+    )
+    return sorted((_task(cells) for cells in found), key=_order, reverse=True)
+
+
+def page(
+    connection: sqlite3.Connection,
+    dialect: Dialect,
+    *,
+    after: str | None,
+    limit: int,
+    status: str | None,
+    text: str | None,
+) -> Page[Task]:
+    """One page of tasks, newest first."""
+    wanted = [
+        task
+        for task in tasks(connection, dialect)
+        if (status is None or task.status == status) and (text is None or text.lower() in task.task_id.lower())
+    ]
+    if after is not None:
+        when, task_id = place(after, str, str)
+        seen = (moment(when) or _EARLIEST, task_id)
+        wanted = [task for task in wanted if _order(task) < seen]
+    if len(wanted) <= limit:
+        return Page(tuple(wanted))
+    last = _order(wanted[limit - 1])
+    return Page(tuple(wanted[:limit]), cursor(last[0].isoformat(), last[1]))
+
+
+def _order(task: Task) -> tuple[datetime, str]:
+    return (task.updated_at or task.created_at or _EARLIEST, task.task_id)
+
+
+def _task(cells: Cells) -> Task:
+    pending_steps = cells.integer("pending") or 0
+    status = "running" if pending_steps else "failed" if cells.integer("failed") else "completed"
+    return Task(
+        task_id=cells.needed_text("task_id"),
+        status=status,
+        created_at=cells.time("created_at"),
+        updated_at=cells.time("updated_at"),
+        steps=cells.integer("steps"),
+        pending=pending_steps,
+        odd=cells.odd,
+        derived=True,
+    )
+
+
+def counts(connection: sqlite3.Connection, dialect: Dialect) -> dict[str, int]:
+    """How many tasks, steps and pending steps there are, capped like those of our own journals."""
+    sources = {
+        "tasks": f"SELECT DISTINCT {dialect.task_id} FROM {STEP_TABLE}",
+        "steps": f"SELECT 1 FROM {STEP_TABLE}",
+        "pending": f"SELECT 1 FROM {STEP_TABLE} WHERE {dialect.status} = 'pending'",
+    }
+    return {
+        name: int(connection.execute(f"SELECT count(*) FROM ({source} LIMIT {COUNT_CAP + 1})").fetchone()[0])
+        for name, source in sources.items()
+    }

@@ -1,0 +1,195 @@
+"""The reader of one journal file: every method opens it, asks one short question and closes it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from typing import TypeVar
+
+from journal import dialects
+from journal.models import (
+    Attempt,
+    Boot,
+    Decision,
+    Evidence,
+    FrozenRequest,
+    JournalState,
+    ModelCall,
+    Run,
+    Step,
+    Task,
+)
+from journal.reader import changes, connect, foreign, history, own_steps, own_tasks, payloads
+from journal.reader.changes import Changes
+from journal.reader.files import look
+from journal.reader.pages import Page
+from journal.reader.state import header_of, inspect, require
+
+T = TypeVar("T")
+_HISTORY_LIMIT = 5_000
+_INTEGER_LIMIT = 2**63
+
+
+class Reader:
+    """Reads one journal without leaving a trace on it or slowing its agent.
+
+    `budget` is the wall-clock time in seconds that one method may take. Methods raise JournalUnreadable, its `kind`
+    naming the reason (docs/journals.md), when the file cannot be read; no connection outlives a method.
+    """
+
+    __slots__ = ("_budget", "_root_is_owner", "path")
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, budget: float = connect.BUDGET, root_is_owner: bool | None = None
+    ) -> None:
+        self.path = os.fspath(path)
+        self._budget = budget
+        self._root_is_owner = root_is_owner
+
+    @property
+    def state(self) -> JournalState:
+        """What the file is now; never raises."""
+        return inspect(self.path, root_is_owner=self._root_is_owner, budget=self._budget)
+
+    def tasks(
+        self, *, after: str | None = None, limit: int = 100, status: str | None = None, text: str | None = None
+    ) -> Page[Task]:
+        """Tasks, newest first, without input and output. `text` is looked for in task id and handler.
+
+        `after` is a page's `next_cursor`; UsageError for any other text.
+        """
+        return self._read(
+            lambda c: own_tasks.page(c, after=after, limit=limit, status=status, text=text),
+            lambda c, dialect: foreign.page(c, dialect, after=after, limit=limit, status=status, text=text),
+        )
+
+    def task(self, task_id: str, *, cap: int = payloads.CAP) -> Task | None:
+        """One task with input, output and error; None where there is none."""
+        if not _is_text(task_id):
+            return None
+        return self._read(
+            lambda c: own_tasks.task(c, task_id, cap=cap),
+            lambda c, dialect: next(iter(foreign.tasks(c, dialect, task_id=task_id)), None),
+        )
+
+    def children(self, task_id: str, *, limit: int = 1000) -> list[Task]:
+        """The task's branches, oldest first."""
+        if not _is_text(task_id):
+            return []
+        return self._read(lambda c: own_tasks.children(c, task_id, limit=limit), lambda c, dialect: [])
+
+    def runs(self, task_id: str, *, limit: int = 1000) -> list[Run]:
+        """Each opening of the task by a process, in order; the newest `limit` of them."""
+        if not _is_text(task_id):
+            return []
+        return self._read(lambda c: own_tasks.runs(c, task_id, limit=limit), lambda c, dialect: [])
+
+    def steps(self, task_id: str, *, after: int = -1, limit: int = 500) -> list[Step]:
+        """Steps past index `after`, in order, without payloads. Rows with an odd index come first, as index -1."""
+        if not _is_text(task_id) or not _is_integer(after):
+            return []
+        return self._read(
+            lambda c: own_steps.steps(c, task_id, after=after, limit=limit),
+            lambda c, dialect: foreign.steps(c, dialect, task_id, after=after, limit=limit),
+        )
+
+    def step(self, task_id: str, index: int, *, cap: int = payloads.CAP) -> Step | None:
+        """One step with its payloads. Of one over `cap` bytes only the beginning, named in `previewed`."""
+        if not _is_text(task_id) or not _is_integer(index):
+            return None
+        return self._read(
+            lambda c: own_steps.step(c, task_id, index, cap=cap),
+            lambda c, dialect: foreign.step(c, dialect, task_id, index, cap=cap),
+        )
+
+    def attempts(self, task_id: str, index: int | None = None) -> list[Attempt]:
+        """Every dispatch of a step (with its output), or of all steps of a task (without)."""
+        return self._history(history.attempts, task_id, index)
+
+    def evidence(self, task_id: str, index: int | None = None) -> list[Evidence]:
+        """Every status answer about a step (with its output), or about all steps of a task (without)."""
+        return self._history(history.all_evidence, task_id, index)
+
+    def decisions(self, task_id: str, index: int | None = None) -> list[Decision]:
+        """What operators said about a step, or about a task and all its steps, oldest first."""
+        return self._history(history.decisions, task_id, index)
+
+    def model_calls(self, task_id: str, index: int | None = None) -> list[ModelCall]:
+        """Every provider response of a model step, or of all steps of a task."""
+        return self._history(history.model_calls, task_id, index)
+
+    def by_decision(self, message_id: str) -> Decision | None:
+        """The decision this message became; None while it has not been applied."""
+        if not _is_text(message_id):
+            return None
+        return self._read(lambda c: history.by_message(c, message_id), lambda c, dialect: None)
+
+    def request(self, task_id: str, index: int, *, cap: int = payloads.CAP) -> FrozenRequest | None:
+        """The step's frozen HTTP request; None for a Python tool's. A body over `cap` is cut: see `body_bytes`."""
+        if not _is_text(task_id) or not _is_integer(index):
+            return None
+        return self._read(lambda c: own_steps.request(c, task_id, index, cap=cap), lambda c, dialect: None)
+
+    def profile_json(self, task_id: str, index: int) -> str | None:
+        """The provider profile frozen with the step, as JSON text."""
+        if not _is_text(task_id) or not _is_integer(index):
+            return None
+        return self._read(lambda c: own_steps.profile_json(c, task_id, index), lambda c, dialect: None)
+
+    def pending(self, *, limit: int = 1000) -> list[Step]:
+        """Pending steps of all tasks without payloads, least recently changed first."""
+        return self._read(
+            lambda c: own_steps.pending(c, limit=limit),
+            lambda c, dialect: foreign.pending(c, dialect, limit=limit),
+        )
+
+    def boots(self, *, limit: int = 1000) -> list[Boot]:
+        """The newest `limit` takings of the writer's lock, in order."""
+        return self._read(lambda c: own_tasks.boots(c, limit=limit), lambda c, dialect: [])
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks, unfinished, steps, pending, …; COUNT_CAP + 1 stands for "more than COUNT_CAP"."""
+        return self._read(own_tasks.counts, lambda c, dialect: foreign.counts(c, dialect))
+
+    def changes(self, since_revision: int, *, limit: int = 5000) -> Changes:
+        """Rows past a revision, by revision. A journal without revisions gives its first `limit` steps each time."""
+        return self._read(
+            lambda c: changes.since(c, since_revision, limit=limit),
+            lambda c, dialect: Changes(
+                tasks=tuple(foreign.tasks(c, dialect)), steps=tuple(foreign.every_step(c, dialect, limit=limit))
+            ),
+        )
+
+    def _history(
+        self, question: Callable[[sqlite3.Connection, str, int | None, int], list[T]], task_id: str, index: int | None
+    ) -> list[T]:
+        if not _is_text(task_id) or not _is_integer(index or 0):
+            return []
+        return self._read(lambda c: question(c, task_id, index, _HISTORY_LIMIT), lambda c, dialect: [])
+
+    def _read(
+        self,
+        own: Callable[[sqlite3.Connection], T],
+        other: Callable[[sqlite3.Connection, dialects.Dialect], T],
+    ) -> T:
+        looked = look(self.path, root_is_owner=self._root_is_owner)
+
+        def work(connection: sqlite3.Connection) -> T:
+            dialect = require(header_of(connection, self.path), self.path)
+            return own(connection) if dialect is None else other(connection, dialect)
+
+        return connect.read(looked.path, work, budget=self._budget)
+
+
+def _is_text(value: str) -> bool:
+    # A lone surrogate is in no journal, and SQLite cannot be asked for one.
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_integer(value: int) -> bool:
+    return -_INTEGER_LIMIT <= value < _INTEGER_LIMIT

@@ -1,0 +1,93 @@
+"""Payloads read piece by piece: big cells cost what is shown of them, not what they hold."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import sqlite3
+from dataclasses import dataclass
+
+from journal.reader.cells import OddText
+
+# Up to CAP bytes a payload is read whole; of a longer one only its beginning.
+CAP = 1_000_000
+PREVIEW = 65_536
+# Hashing a body to prove it costs about 1 ms per MB; larger ones are left to `check`.
+_PROVEN_UP_TO = 32_000_000
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A cell's text, its full length in bytes, and whether `text` is only its beginning."""
+
+    text: str | None = None
+    size: int | None = None
+    previewed: bool = False
+    odd: bool = False
+
+
+NOTHING = Payload()
+
+
+def cell(connection: sqlite3.Connection, table: str, column: str, rowid: int | None, *, cap: int = CAP) -> Payload:
+    """One payload cell by row id. Tables without row ids, and cells that are no text, are read the ordinary way."""
+    if rowid is None:
+        return NOTHING
+    try:
+        blob = connection.blobopen(table, column, rowid, readonly=True)
+    except sqlite3.OperationalError:
+        return _plain(connection, f"SELECT {column} FROM {table} WHERE rowid = ?", (rowid,))
+    with blob:
+        size = len(blob)
+        return beginning(blob.read(size if size <= cap else min(PREVIEW, cap)), size)
+
+
+def beginning(raw: bytes, size: int) -> Payload:
+    """The payload whose first bytes are `raw`; a character cut in two at the end is left out."""
+    partial = len(raw) < size
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        return Payload(decoder.decode(raw, final=not partial), size, previewed=partial)
+    except UnicodeDecodeError:
+        return Payload(raw.decode("utf-8", "replace"), size, previewed=partial, odd=True)
+
+
+def body(connection: sqlite3.Connection, sha256: str, *, cap: int = CAP) -> Payload:
+    """A body of its own row, proven against its name. Odd where it is missing or its hash is another one."""
+    row = connection.execute("SELECT rowid FROM agent_body WHERE sha256 = ?", (sha256,)).fetchone()
+    if row is None:
+        return Payload(odd=True)
+    try:
+        blob = connection.blobopen("agent_body", "body", int(row[0]), readonly=True)
+    except sqlite3.OperationalError:
+        return Payload(odd=True)
+    with blob:
+        size = len(blob)
+        raw = blob.read(size if size <= cap else min(PREVIEW, cap))
+        found = beginning(raw, size)
+        if size > _PROVEN_UP_TO or found.odd:
+            return found
+        digest = hashlib.sha256(raw)
+        while chunk := blob.read(_CHUNK):
+            digest.update(chunk)
+    return Payload(found.text, size, found.previewed, odd=digest.hexdigest() != sha256)
+
+
+def plain(connection: sqlite3.Connection, expression: str, table: str, where: str, key: tuple[object, ...]) -> Payload:
+    """One payload cell of a table that cannot be read piece by piece; odd where it is larger than the limit."""
+    return _plain(connection, f"SELECT {expression} FROM {table} WHERE {where} LIMIT 1", key)
+
+
+def _plain(connection: sqlite3.Connection, sql: str, key: tuple[object, ...]) -> Payload:
+    try:
+        row = connection.execute(sql, key).fetchone()
+    except sqlite3.DataError:
+        return Payload(odd=True, previewed=True)
+    value = row[0] if row else None
+    if value is None:
+        return NOTHING
+    if isinstance(value, bytes):
+        return beginning(value, len(value))
+    text = str(value)
+    return Payload(text, len(text.encode("utf-8", "replace")), odd=isinstance(value, OddText | int | float))

@@ -1,0 +1,121 @@
+"""What a journal file is: readable, or the one word, sentence and hint that its card shows."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from journal import dialects, schema
+from journal.errors import JournalUnreadable
+from journal.models import JournalState
+from journal.reader import connect, faults
+from journal.reader.files import Looked, look
+
+# Every table that readers tail. Each has an index on its revision or, as agent_boot, few rows.
+REVISED = (
+    "agent_task",
+    "agent_step_journal",
+    "agent_task_run",
+    "agent_step_attempt",
+    "agent_evidence",
+    "agent_model_call",
+    "agent_decision",
+    "agent_boot",
+)
+
+
+def inspect(
+    path: str | os.PathLike[str], *, root_is_owner: bool | None = None, budget: float = connect.BUDGET
+) -> JournalState:
+    """Say what a path holds; never raises for a bad file, and leaves no trace beside a good one.
+
+    `kind` is `ok` or one of the words of docs/journals.md. Root owns every file unless `root_is_owner` is False.
+    """
+    name = os.fspath(path)
+    try:
+        looked = look(name, root_is_owner=root_is_owner)
+        return connect.read(looked.path, lambda connection: _describe(connection, name, looked), budget=budget)
+    except JournalUnreadable as error:
+        return JournalState(
+            path=name,
+            kind=error.kind,
+            sentence=error.message,
+            hint=error.hint,
+            sqlite_version=sqlite3.sqlite_version,
+        )
+
+
+def require(header: dialects.Header, name: str) -> dialects.Dialect | None:
+    """The foreign dialect of an open database, None for ours. Raises JournalUnreadable where neither fits."""
+    shown = faults.shown(name)
+    if header.is_newer:
+        raise JournalUnreadable(
+            f"Journal {shown}: schema {header.user_version} is newer than this version of stepkeeper, "
+            f"which knows up to {schema.CURRENT_VERSION}.",
+            kind="newer",
+            hint="Upgrade stepkeeper here; its agent is not affected.",
+        )
+    if header.foreign is None and not (header.is_ours and header.columns):
+        cause = (
+            "agent_step_journal lacks the columns of a journal."
+            if header.columns
+            else "it has no table agent_step_journal."
+        )
+        raise JournalUnreadable(
+            f"Journal {shown}: {cause}",
+            kind="foreign_tables",
+            hint="See docs/journals.md for the tables that can be read.",
+        )
+    return header.foreign
+
+
+def header_of(connection: sqlite3.Connection, name: str) -> dialects.Header:
+    """The header of an open database. Raises JournalUnreadable(kind="truncated") for a file shorter than it says."""
+    try:
+        # The first statement: SQLite compares the file's length with its header before it reads anything else.
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        if faults.primary(error) == sqlite3.SQLITE_CORRUPT:
+            raise JournalUnreadable(
+                f"Journal {faults.shown(name)}: the file is shorter than its own header says.",
+                kind="truncated",
+                hint="Restore it from a backup; what is left of it cannot be read safely.",
+            ) from error
+        raise
+    return dialects.header(connection)
+
+
+def _describe(connection: sqlite3.Connection, name: str, looked: Looked) -> JournalState:
+    foreign = require(header_of(connection, name), name)
+    version = schema.user_version(connection)
+    mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+    if foreign is not None:
+        return JournalState(
+            path=name,
+            kind="ok",
+            sentence=f"A journal of another maker, dialect {foreign.name}.",
+            hint="" if foreign.replayable else f"Its steps can never be replayed: {foreign.reason}.",
+            dialect=foreign.name,
+            user_version=version,
+            journal_mode=mode,
+            sqlite_version=sqlite3.sqlite_version,
+            warnings=looked.warnings,
+        )
+    meta = {str(key): str(value) for key, value in connection.execute("SELECT key, value FROM journal_meta LIMIT 50")}
+    newest = [connection.execute(f"SELECT max(revision) FROM {table}").fetchone()[0] for table in REVISED]
+    boot = connection.execute("SELECT max(boot) FROM agent_boot").fetchone()[0]
+    return JournalState(
+        path=name,
+        kind="ok",
+        sentence=f"A journal of {meta.get('agent') or 'an unnamed agent'}.",
+        dialect=dialects.OURS,
+        uuid=meta.get("uuid"),
+        agent=meta.get("agent"),
+        user_version=version,
+        # Read as an immutable file a journal cannot say its mode; ours has one.
+        journal_mode="wal",
+        highest_revision=max((value for value in newest if isinstance(value, int)), default=0),
+        highest_boot=boot if isinstance(boot, int) else 0,
+        sqlite_version=sqlite3.sqlite_version,
+        warnings=looked.warnings,
+    )
