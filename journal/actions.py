@@ -1,0 +1,70 @@
+"""What may be done about a pending intent: the six answers of `reconcile.decide`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from journal.clock import Moment
+from journal.models import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The time a decision is made at: a clock reading, the newest wall time in the journal, this boot's number."""
+
+    moment: Moment
+    newest: datetime | None
+    boot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Dispatch the stored bytes under the stored key."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Ask the world about the key, record the evidence, decide again."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing before `until`; then decide again."""
+
+    until: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Commit the step with this output; `alarm` is a sentence for people where the effect may exist twice."""
+
+    output_json: str | None
+    source: Literal["attempt", "evidence"]
+    alarm: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The effect surely did not happen and will not: the step failed with this attempt's error."""
+
+    attempt: Attempt
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """No machine may decide: `reason` is a word of `journal.holds`."""
+
+    reason: str
+    why: str
+
+
+Action = Send | Query | Wait | Adopt | Fail | Hold

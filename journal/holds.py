@@ -1,0 +1,128 @@
+"""Why a step is held, in words for the person who has to decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A hold reason for people: a short label, what it means, what can be done."""
+
+    label: str
+    sentence: str
+    advice: str
+
+
+_LOOK: Final = "Look at the provider: if the effect is there, mark it committed; if it is surely not there, "
+
+HOLDS: Final[dict[str, Hold]] = {
+    "unknown_outcome": Hold(
+        "Outcome unknown",
+        "The tool was started and its outcome never reached the disk; nothing can tell whether it acted.",
+        _LOOK + "approve a replay.",
+    ),
+    "no_key_no_status": Hold(
+        "Nothing can tell",
+        "A request may have arrived, and the provider knows neither keys nor a status query.",
+        _LOOK + "approve a replay. A replay of a request that did arrive makes a second effect.",
+    ),
+    "key_window_closed": Hold(
+        "Key window closed",
+        "The provider may have forgotten the key: the same request would count as a new one.",
+        _LOOK + "approve a replay.",
+    ),
+    "key_window_unknown": Hold(
+        "Key window unknown",
+        "The profile does not say how long the provider keeps the key, so no machine replays.",
+        _LOOK + "approve a replay. State retention in the profile to have this decided next time.",
+    ),
+    "clock_suspect": Hold(
+        "Clock went backwards",
+        "The wall clock stands before the newest time in the journal, so no window can be measured.",
+        "Correct this machine's clock; the step is decided anew at the next start or status query.",
+    ),
+    "key_seen_before": Hold(
+        "Key seen before",
+        "The provider knew this key before anything was sent: the effect there may be somebody else's.",
+        "Compare the provider's record with this payload; if it is ours, mark it committed, else abandon.",
+    ),
+    "rejected_after_unknown": Hold(
+        "Rejected after an unknown outcome",
+        "The last attempt was refused, but an earlier one may have been applied.",
+        _LOOK + "mark it not applied or abandon; correct the cause of the refusal first if you replay.",
+    ),
+    "other_outcome": Hold(
+        "Unrecognised answer",
+        "The provider answered in a way for which no safe rule is written.",
+        "Read the attempt's detail. " + _LOOK + "approve a replay.",
+    ),
+    "absent_not_proven": Hold(
+        "Absence not proven",
+        "The status query finds nothing, but it cannot prove that nothing is there.",
+        _LOOK + "approve a replay.",
+    ),
+    "status_gave_nothing": Hold(
+        "Status query gave no answer",
+        "The provider was asked repeatedly and did not say whether the effect exists.",
+        "Query the status again when the provider is well, or look there yourself.",
+    ),
+    "attempts_used": Hold(
+        "Attempts used up",
+        "As many dispatches as the profile allows were made without a clear answer.",
+        _LOOK + "approve a replay.",
+    ),
+    "too_old": Hold(
+        "Too old",
+        "The first dispatch is older than the profile lets a machine go on.",
+        _LOOK + "approve a replay.",
+    ),
+    "approval_required": Hold(
+        "Approval required",
+        "This tool asks a person before its first dispatch; nothing was sent.",
+        "Approve it to have it sent, or reject it.",
+    ),
+    "quarantined": Hold(
+        "Quarantined",
+        "The process died three times while this step ran.",
+        "Find out why before you approve a replay, or abandon the step.",
+    ),
+    "diverged": Hold(
+        "Code diverged",
+        "The handler asks for another step than the journal holds at this index; nothing was sent.",
+        "Bring the handler's code back to what the journal holds, or cancel the task.",
+    ),
+    "not_applied": Hold(
+        "Not applied",
+        "The effect did not happen; it is not sent again without a person.",
+        "Approve a replay to send the same bytes under the same key, or abandon the step.",
+    ),
+    "tls": Hold(
+        "No trusted connection",
+        "The provider's TLS handshake or certificate failed; nothing was sent.",
+        "Have the certificate or the address corrected, then approve a replay.",
+    ),
+    "missing_reference": Hold(
+        "Credential missing",
+        "This process has no value for a credential the request names; nothing was sent.",
+        "Set the environment variable where the agent is started, then start the agent again.",
+    ),
+    "tool_missing": Hold(
+        "Tool missing",
+        "The agent's code no longer has the tool of this step.",
+        "Start the agent with code that has it, or abandon the step.",
+    ),
+    "profile_missing": Hold(
+        "Profile missing",
+        "The provider profile stored with this step cannot be read.",
+        _LOOK + "abandon the step and have the agent do it anew.",
+    ),
+}
+
+
+def describe(reason: str) -> Hold:
+    """The words for a hold reason; a reason of a newer version is shown as it is."""
+    return HOLDS.get(reason) or Hold(
+        reason.replace("_", " ").capitalize(), "This step waits for a person.", "Look at the provider, then decide."
+    )
