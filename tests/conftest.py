@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 import pytest
 from django.test import RequestFactory
@@ -11,15 +12,15 @@ from django.test import RequestFactory
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-_environ_without_host = RequestFactory._base_environ
+# Django's test client sends no Host header, as no browser does, and a request without one is refused.
+_plain_environ = RequestFactory.__dict__["_base_environ"]
 
 
-def _environ_with_host(self: RequestFactory, **request: object) -> dict[str, object]:
-    # Django's test client sends no Host header, as no browser does; ours is refused without one.
-    return _environ_without_host(self, **{"HTTP_HOST": "testserver"} | request)
+def _environ_with_host(self: RequestFactory, **request: Any) -> Any:
+    return _plain_environ(self, **{"HTTP_HOST": "testserver"} | request)
 
 
-RequestFactory._base_environ = _environ_with_host  # type: ignore[method-assign]
+RequestFactory._base_environ = _environ_with_host  # type: ignore[attr-defined]
 
 
 def browser_path() -> str | None:
@@ -52,5 +53,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if skipped:
         terminalreporter.write_sep("=", "browser tests NOT run", yellow=True)
         terminalreporter.write_line(
-            f"{len(skipped)} browser tests were skipped: this machine has no Chromium. apt-get install chromium runs them."
+            f"{len(skipped)} browser tests were skipped: no Chromium here. apt-get install chromium runs them."
         )

@@ -43,7 +43,12 @@ def test_a_missing_host_is_refused(rf, address):
     environ = rf.get(address).environ
     environ.pop("HTTP_HOST", None)
     started = []
-    WSGIHandler()(environ, lambda status, headers: started.append(status))
+
+    def start_response(status, headers, exc_info=None, /):
+        started.append(status)
+        return started.append
+
+    WSGIHandler()(environ, start_response)
     assert started == ["400 Bad Request"]
 
 

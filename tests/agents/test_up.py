@@ -1,0 +1,265 @@
+"""`manage.py up` with real processes: one instance, one clean stop, nothing left behind however it is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+MARK = "STEPKEEPER_DATA"
+
+T = TypeVar("T")
+
+pytestmark = pytest.mark.slow
+
+
+class Up:
+    """One `manage.py up`, its output, and every process that carries its data folder in its environment."""
+
+    def __init__(self, folder: Path, port: int, *arguments: str, argv: tuple[str, ...] = ()) -> None:
+        self.folder, self.port = folder, port
+        self.log = folder.with_suffix(f".{time.monotonic_ns()}.log")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("STEPKEEPER_", "DJANGO_"))}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*argv, sys.executable, str(CHECKOUT / "manage.py"), "up", *arguments],
+                env=clean | {MARK: str(folder), "PORT": str(port)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def output(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def processes(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == str(self.folder):
+                    found.append(process)
+        return found
+
+    def named(self, word: str) -> list[psutil.Process]:
+        found = []
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                if word in process.cmdline():
+                    found.append(process)
+        return found
+
+    def link(self) -> str:
+        def printed() -> str | None:
+            assert self.process.poll() is None, self.output()
+            match = re.search(r"Stepkeeper is ready: (\S+)", self.output())
+            return match and match[1]
+
+        return soon(printed, within=45)
+
+    def end_hard(self) -> None:
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self.process.wait(timeout=10)
+
+
+def soon(look: Callable[[], T | None], within: float) -> T:
+    """What `look` answers once that is true-ish."""
+    deadline = time.monotonic() + within
+    while not (answer := look()):
+        assert time.monotonic() < deadline, f"not within {within} s"
+        time.sleep(0.05)
+    return answer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def port_is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def get(port: int, path: str) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Up]:
+    up = Up(tmp_path / "data", free_port())
+    try:
+        yield up
+    finally:
+        up.end_hard()
+
+
+def nothing_is_left(up: Up) -> bool:
+    return not up.processes() and port_is_free(up.port)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_signal_ends_everything_within_8_seconds(running, number):
+    link = running.link()
+    soon(lambda: running.named("qcluster"), within=10)
+    status, page = get(running.port, link.removeprefix(f"http://127.0.0.1:{running.port}"))
+    assert status == 200
+    assert b"Sign in as admin" in page
+    running.process.send_signal(number)
+    assert running.process.wait(timeout=8) == 0
+    assert nothing_is_left(running)
+    assert "Traceback" not in running.output()
+
+
+def test_a_stop_signal_during_the_start_is_not_lost(running):
+    soon(lambda: len(running.processes()) >= 2, within=20)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.process.wait(timeout=8) == 0
+    assert nothing_is_left(running)
+
+
+def test_kill_9_of_the_parent_leaves_no_process_and_no_port_and_the_next_start_works(running):
+    running.link()
+    soon(lambda: len(running.named("qcluster")) >= 4, within=15)
+    running.process.kill()
+    running.process.wait()
+    successor = Up(running.folder, running.port)
+    try:
+        successor.link()
+        own = {process.pid for process in psutil.Process(successor.process.pid).children(recursive=True)}
+        strays = [process for process in running.processes() if process.pid not in own | {successor.process.pid}]
+        assert strays == []
+        successor.process.terminate()
+        assert successor.process.wait(timeout=8) == 0
+        assert nothing_is_left(successor)
+    finally:
+        successor.end_hard()
+
+
+def test_kill_9_of_the_supervisor_ends_the_rest(running):
+    running.link()
+    soon(lambda: len(running.named("qcluster")) >= 4, within=15)
+    (supervisor,) = psutil.Process(running.process.pid).children()
+    supervisor.kill()
+    assert running.process.wait(timeout=8) == signal.SIGKILL
+    assert nothing_is_left(running)
+
+
+def test_kill_9_of_both_at_once_ends_the_parts_too(running):
+    running.link()
+    soon(lambda: len(running.named("qcluster")) >= 4, within=15)
+    (supervisor,) = psutil.Process(running.process.pid).children()
+    supervisor.suspend()  # so that it cannot act on the front's death first
+    running.process.kill()
+    supervisor.kill()
+    running.process.wait()
+    soon(lambda: nothing_is_left(running), within=8)
+    assert nothing_is_left(running)
+
+
+def test_the_end_of_make_ends_everything(tmp_path):
+    # A shell that stays, as make does, between the tester and the command.
+    up = Up(tmp_path / "data", free_port(), "--end-with-parent", argv=("/bin/sh", "-c", '"$@"; exit $?', "sh"))
+    try:
+        up.link()
+        up.process.kill()
+        up.process.wait()
+        soon(lambda: nothing_is_left(up), within=8)
+        assert nothing_is_left(up)
+    finally:
+        up.end_hard()
+
+
+def test_a_second_one_on_the_same_folder_is_refused_with_the_first_ones_pid(running):
+    running.link()
+    second = Up(running.folder, free_port())
+    assert second.process.wait(timeout=30) == 1
+    assert f"runs as pid {running.process.pid}" in second.output()
+    assert "Traceback" not in second.output()
+    assert running.process.poll() is None
+
+
+def test_a_port_in_use_is_one_line_and_an_exit_code(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        up = Up(tmp_path / "data", other.getsockname()[1])
+        assert up.process.wait(timeout=30) == 1
+    assert up.output().startswith(f"CommandError: Port {up.port} is in use. Choose another")
+    assert up.output().count("\n") == 1
+
+
+def test_a_killed_part_is_started_again_and_its_orphans_are_ended(running):
+    running.link()
+    soon(lambda: len(running.named("qcluster")) >= 4, within=15)
+    before = {process.pid for process in running.named("qcluster")}
+    (supervisor,) = psutil.Process(running.process.pid).children()
+    worker = next(child for child in supervisor.children() if "qcluster" in child.cmdline())
+    worker.kill()
+    soon(lambda: len({process.pid for process in running.named("qcluster")} - before) >= 4, within=15)
+    assert before.isdisjoint({process.pid for process in running.named("qcluster")})
+    assert "worker ended (SIGKILL); it starts again in 1 s." in running.output()
+
+
+def test_a_killed_web_worker_comes_back(running):
+    running.link()
+    (supervisor,) = psutil.Process(running.process.pid).children()
+    web = next(child for child in supervisor.children() if "granian" in child.cmdline())
+    serving = next(child for child in web.children() if "dashboard.wsgi:application" in child.cmdline())
+    serving.kill()
+    soon(lambda: not port_is_free(running.port) and serving.pid not in [p.pid for p in running.processes()], within=15)
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError):
+            return get(running.port, "/healthz")[0] in {200, 503}
+        return False
+
+    soon(answers, within=15)
+    assert get(running.port, "/sign-in/")[0] == 200
+
+
+def test_the_real_static_files_are_served_under_hashed_names_and_refuse_a_foreign_host(running):
+    running.link()
+    _, page = get(running.port, "/sign-in/")
+    addresses = re.findall(rb'(?:href|src)="(/static/[^"]+)"', page)
+    assert addresses
+    for address in addresses:
+        path = address.decode()
+        assert get(running.port, path)[0] == 200
+        request = urllib.request.Request(f"http://127.0.0.1:{running.port}{path}", headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=10)
+        refused.value.close()
+        assert refused.value.code == 400
+
+
+def test_forgetting_deletes_what_is_the_dashboards_and_nothing_else(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    (folder / "dashboard.db").touch()
+    (folder / "demo").mkdir()
+    (folder / "demo" / "forge.db").touch()
+    up = Up(folder, free_port(), "--forget")
+    assert up.process.wait(timeout=30) == 0, up.output()
+    assert sorted(path.name for path in folder.iterdir()) == ["mine.txt", "up.lock"]
