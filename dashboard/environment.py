@@ -129,6 +129,12 @@ DISK_WARN = Setting("STEPKEEPER_DISK_WARN", "80", "Percent of a volume in use th
 DISK_CRITICAL = Setting(
     "STEPKEEPER_DISK_CRITICAL", "90", "Percent of a volume in use that raises a critical alert.", whole(2, 100)
 )
+INTENT_ALERT = Setting(
+    "STEPKEEPER_INTENT_ALERT",
+    "600",
+    "Seconds an intent may stay pending before an alert is opened.",
+    whole(10, 604_800),
+)
 DEMO = Setting(
     "STEPKEEPER_DEMO", "0", "Whether the demo's agents, its page parts and its kill button are shown.", switch
 )
@@ -149,6 +155,7 @@ SETTINGS: tuple[Setting[object], ...] = (
     TIME_ZONE,
     DISK_WARN,
     DISK_CRITICAL,
+    INTENT_ALERT,
     DEMO,
     DEBUG,
 )
