@@ -150,19 +150,27 @@ class Ledger:
     def requests(self, method: str | None = None) -> list[Received]:
         """Requests in the order they came in, of one method or of all."""
         with self._lock:
-            rows = self._connection.execute(
-                "SELECT n, at, method, path, key, raw, body FROM received WHERE ?1 IS NULL OR method = ?1 ORDER BY n",
-                (method,),
-            ).fetchall()
-        return [Received(row[0], clock.parse(row[1]), *row[2:]) for row in rows]
+            return _requests(self._connection, method)
 
 
 def read_effects(path: Path, key: str | None = None) -> list[Effect]:
     """The effects in another process's ledger file, read-only; none while the file is not there."""
     if not path.exists():
         return []
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)) as connection:
+    with closing(_read_only(path)) as connection:
         return _effects(connection, key)
+
+
+def read_requests(path: Path, method: str = "POST") -> list[Received]:
+    """The requests in another process's ledger file, read-only; none while the file is not there."""
+    if not path.exists():
+        return []
+    with closing(_read_only(path)) as connection:
+        return _requests(connection, method)
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
 
 
 def _effects(connection: sqlite3.Connection, key: str | None) -> list[Effect]:
@@ -174,3 +182,11 @@ def _effects(connection: sqlite3.Connection, key: str | None) -> list[Effect]:
         Effect(number, request, stored_key, body, clock.parse(received_at), clock.parse(applied_at))
         for number, request, stored_key, body, received_at, applied_at in rows
     ]
+
+
+def _requests(connection: sqlite3.Connection, method: str | None) -> list[Received]:
+    rows = connection.execute(
+        "SELECT n, at, method, path, key, raw, body FROM received WHERE ?1 IS NULL OR method = ?1 ORDER BY n",
+        (method,),
+    ).fetchall()
+    return [Received(n, clock.parse(at), *rest) for n, at, *rest in rows]

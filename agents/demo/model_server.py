@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
 
 from agents.demo.ledger import Received
@@ -40,6 +41,7 @@ class ModelServer(DemoServer):
     """
 
     guarded = False
+    think_seconds: float = 0.0  # before each answer, as a model does
 
     def answer(self, received: Received) -> Answer | None:
         match received.method, received.path.split("/")[1:]:
@@ -66,6 +68,7 @@ class ModelServer(DemoServer):
             subject = str(prompt["messages"][-1]["content"])
         except (ValueError, KeyError, TypeError, IndexError):
             return Answer(400, {"error": {"message": "messages are missing"}})
+        time.sleep(self.think_seconds)
         effect = self.ledger.apply(received)
         use = _use(effect.id, prompt)
         return Answer(

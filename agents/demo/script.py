@@ -70,13 +70,13 @@ class Script:
             self._held += 1
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._closed or self._releases != before)
-            self._held -= 1
-            self._changed.notify_all()
 
     def release(self) -> None:
         """Let every held request go on."""
         with self._changed:
             self._releases += 1
+            # Counted out here, not when they wake: the next `wait_held` must not see those let go.
+            self._held = 0
             self._changed.notify_all()
 
     def close(self) -> None:

@@ -30,8 +30,8 @@ class DemoServer:
     def __init__(self, *, port: int = 0, data: Path | None = None, secret: str = "demo-secret") -> None:
         self.script = Script()
         self.secret = secret
-        self.ledger = Ledger(data)
         self._http = Listener(("127.0.0.1", port), self)
+        self.ledger = Ledger(data)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property

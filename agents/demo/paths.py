@@ -1,0 +1,43 @@
+"""Where the demo keeps its files, and what its three agents are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+PULLS: Final = "pull-requests"
+COMMITS: Final = "commits"
+MESSAGES: Final = "messages"
+
+# Agent → the module that is its daemon, in the order the page tells of them.
+AGENTS: Final = {
+    PULLS: "agents.demo.pull_request_agent",
+    COMMITS: "agents.demo.git_agent",
+    MESSAGES: "agents.demo.webhook_agent",
+}
+
+
+def journals_glob(folder: Path) -> str:
+    """The pattern of the demo's journals in its folder."""
+    return str(folder / "journals" / "*.db")
+
+
+class Paths:
+    """The files inside one demo folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.journals = folder / "journals"
+        self.forge_ledger = folder / "forge-ledger.db"
+        self.hook_ledger = folder / "hook-ledger.db"
+        self.model_ledger = folder / "model-ledger.db"
+        self.repository = folder / "repository"
+        self.commit_gate = folder / "commit-gate"
+        self.providers = folder / "providers.toml"
+        self.world = folder / "world.json"
+        self.story = folder / "story.json"
+
+    def journal(self, agent: str) -> Path:
+        """The journal of one of the demo's agents. Raises KeyError for any other name."""
+        AGENTS[agent]
+        return self.journals / f"{agent}.db"

@@ -1,0 +1,200 @@
+"""What the first page tells of the demo: one sentence per kill, each read from journals and ledgers as it is shown.
+
+Nothing here knows how it should end. What a sentence says was counted a moment ago.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.utils import timezone
+
+from agents.demo import daemon, facts, repository
+from agents.demo.facts import Kill
+from agents.demo.ledger import Received, read_effects, read_requests
+from agents.demo.paths import AGENTS, Paths
+from journal.errors import JournalUnreadable
+from journal.models import Evidence, Step
+from journal.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One kill in words. `task_id` and `step_index` lead to the step, where there is one."""
+
+    agent: str
+    text: str
+    journal_path: str
+    task_id: str | None = None
+    step_index: int | None = None
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """One pull request at the forge, and how often it was asked for under its key."""
+
+    number: int
+    title: str
+    key: str | None
+    applied_at: datetime
+    requests: int
+
+
+def sentences(paths: Paths | None = None) -> list[Sentence]:
+    """One sentence per kill, in the order of the demo; also for those that have not happened yet."""
+    paths = paths or _paths()
+    done = facts.read(paths.story)
+    return [
+        _told(paths, done[kind]) if kind in done else Sentence(agent, _COMING[kind], str(paths.journal(agent)))
+        for kind, agent in facts.KINDS.items()
+    ]
+
+
+def ledger(paths: Paths | None = None, *, limit: int = 50) -> list[LedgerLine]:
+    """The forge's own book: its newest pull requests, newest first."""
+    paths = paths or _paths()
+    received = read_requests(paths.forge_ledger)
+    lines = []
+    for effect in reversed(read_effects(paths.forge_ledger)[-limit:]):
+        asked = sum(1 for request in received if request.key == effect.key and request.path == "/pulls")
+        title = str(json.loads(effect.body).get("title", ""))
+        lines.append(LedgerLine(effect.id, title, effect.key, effect.applied_at, asked))
+    return lines
+
+
+def kill(agent: str, paths: Paths | None = None) -> int | None:
+    """SIGKILL this agent's daemon; its supervisor starts it again. The pid; None where none runs.
+
+    Raises KeyError for a name that is no agent of the demo.
+    """
+    return daemon.kill((paths or _paths()).journal(agent))
+
+
+def agents() -> tuple[str, ...]:
+    """The names of the demo's agents."""
+    return tuple(AGENTS)
+
+
+def _paths() -> Paths:
+    return Paths(settings.STEPKEEPER_DEMO_FOLDER)
+
+
+_COMING = {
+    facts.MID_REQUEST: "Not killed yet: soon, in mid-request, after the forge has applied it.",
+    facts.AFTER_504: "Not killed yet: soon again, after the forge has applied a request and answered 504.",
+    facts.UNRECORDED: "Not killed yet: soon, after a commit is made and before it is written down.",
+    facts.UNANSWERABLE: "Not killed yet: soon, in mid-request, at a webhook that knows neither keys nor status.",
+}
+
+
+def _told(paths: Paths, kill: Kill) -> Sentence:
+    path = str(paths.journal(kill.agent))
+    at = f"{timezone.localtime(kill.killed_at):%H:%M:%S}"
+    waits = False
+    try:
+        reader = Reader(path)
+        step = reader.step(kill.task_id, kill.step_index)
+        if step is None:
+            text = f"Killed {at}; the step is not in its journal."
+        else:
+            text = _TELLERS[kill.kind](paths, at, step, reader)
+            waits = step.status == "pending" and step.hold_reason is not None
+    except (JournalUnreadable, sqlite3.Error, OSError, subprocess.CalledProcessError) as error:
+        text = f"Killed {at}; what came of it cannot be read now: {error}"
+    return Sentence(kill.agent, text, path, kill.task_id, kill.step_index, waits)
+
+
+def _mid_request(paths: Paths, at: str, step: Step, reader: Reader) -> str:
+    came, has = _at_forge(paths, step)
+    if step.status == "pending":
+        return f"Killed {at} in mid-request; {_pending(step)}; the forge has {has}."
+    return f"Killed {at} in mid-request; {_again(came)}; the forge has {has}."
+
+
+def _after_504(paths: Paths, at: str, step: Step, reader: Reader) -> str:
+    came, has = _at_forge(paths, step)
+    gateway = any(attempt.http_status == 504 for attempt in reader.attempts(step.task_id, step.step_index))
+    killed = f"Killed {at} after {'a 504' if gateway else 'a request'}"
+    if step.status == "pending":
+        return f"{killed}; {_pending(step)}; the forge has {has}."
+    asked = _answered(reader.evidence(step.task_id, step.step_index), "the forge")
+    sent = "nothing was sent again" if len(came) == 1 else _again(came)
+    return f"{killed}; {asked}; {sent}; the forge has {has}."
+
+
+def _unrecorded(paths: Paths, at: str, step: Step, reader: Reader) -> str:
+    commits = repository.commits_of(paths.repository, step.idempotency_key or "")
+    has = f"the repository has {_count(len(commits), 'commit')} with this key"
+    if step.status == "pending":
+        return f"Killed {at} between its commit and the note of it; {_pending(step)}; {has}."
+    asked = _answered(reader.evidence(step.task_id, step.step_index), "git")
+    return f"Killed {at} between its commit and the note of it; {asked}; {has}."
+
+
+def _unanswerable(paths: Paths, at: str, step: Step, reader: Reader) -> str:
+    body = _body(reader, step)
+    delivered = [effect for effect in read_effects(paths.hook_ledger) if effect.body == body]
+    has = f"the webhook has {_count(len(delivered), 'message')} of these bytes"
+    if step.status == "pending" and step.hold_reason is not None:
+        return f"Killed {at} in mid-request; the webhook cannot be asked, so nothing went out again: it waits for you."
+    if step.status == "pending":
+        return f"Killed {at} in mid-request; {_pending(step)}; {has}."
+    applied = [item for item in reader.decisions(step.task_id, step.step_index) if item.outcome == "applied"]
+    by = f"{applied[-1].actor} said “{applied[-1].kind.replace('_', ' ')}”" if applied else "nobody decided"
+    return f"Killed {at} in mid-request; {by}; the step is {step.status}; {has}."
+
+
+_TELLERS = {
+    facts.MID_REQUEST: _mid_request,
+    facts.AFTER_504: _after_504,
+    facts.UNRECORDED: _unrecorded,
+    facts.UNANSWERABLE: _unanswerable,
+}
+
+
+def _at_forge(paths: Paths, step: Step) -> tuple[list[Received], str]:
+    key = step.idempotency_key
+    came = [item for item in read_requests(paths.forge_ledger) if item.key == key and item.path == "/pulls"]
+    pulls = len(read_effects(paths.forge_ledger, key)) if key else 0
+    return came, _count(pulls, "pull request")
+
+
+def _again(came: list[Received]) -> str:
+    if len(came) < 2:
+        return "nothing went out again"
+    size = len(came[0].body)
+    same = all(item.body == came[0].body for item in came)
+    times = "" if len(came) == 2 else f" {len(came) - 1} times"
+    what = f"the same {size:,} bytes" if same else "other bytes"
+    return f"{what} went out again{times} under the same key"
+
+
+def _answered(evidence: list[Evidence], whom: str) -> str:
+    said = {
+        "exists": "knew it",
+        "absent": "did not know it",
+        "in_progress": "was still at it",
+        "unknown": "did not say",
+    }
+    if not evidence:
+        return f"{whom} was not asked"
+    return f"{whom} was asked with the original key and {said.get(evidence[-1].answer, 'did not say')}"
+
+
+def _body(reader: Reader, step: Step) -> bytes:
+    request = reader.request(step.task_id, step.step_index)
+    return request.body if request is not None else b""
+
+
+def _pending(step: Step) -> str:
+    return "it is being recovered" if step.hold_reason is None else "the step is held for a person"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
