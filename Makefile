@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-annotate \
-	--no-emit-index-url --no-emit-find-links
+	--no-emit-index-url --no-emit-find-links $(COMPILE_OPTIONS)
 PYTEST := $(BIN)/python -m pytest
 DEMO_DATA := data/demo
 
