@@ -209,8 +209,8 @@ def _due(journal: Path) -> datetime | None:
 
     try:
         reader = Reader(journal)
-        waiting = reader.tasks(status="waiting").items
-        times = [row.next_attempt_at for row in (*waiting, *reader.pending()) if row.next_attempt_at is not None]
+        times = [task.next_attempt_at for task in reader.tasks(status="waiting").items]
+        times += [step.next_attempt_at for step in reader.pending()]
     except StepkeeperError:
         return None
-    return min(times, default=None)
+    return min((time for time in times if time is not None), default=None)

@@ -10,11 +10,12 @@ import sys
 import textwrap
 import time
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from journal import inbox
+from journal import clock, inbox, schema
 from journal.errors import UsageError
 from journal.supervisor import Backoff, supervise
 
@@ -105,6 +106,36 @@ def test_exit_75_waits_without_the_lock_for_a_message(tmp_path):
         assert len(pids(starts)) == 1
         assert supervisor.poll() is None
         inbox.post(journal, {"kind": "cancel", "task_id": "t", "actor": "ada", "reason": "enough"})
+        until(lambda: len(pids(starts)) == 2)
+
+
+def test_exit_75_ends_its_wait_when_something_is_due(tmp_path, monkeypatch):
+    journal, moved = tmp_path / "a.db", tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
+        schema.migrate(connection, agent="test")
+        now, due = clock.now_text(), clock.text(clock.wall() + timedelta(hours=1))
+        connection.execute(
+            "INSERT INTO agent_task (task_id, agent, status, next_attempt_at, boot, created_at, updated_at, revision)"
+            " VALUES ('t', 'test', 'waiting', ?, 1, ?, ?, 1)",
+            (due, now, now),
+        )
+    with supervised(journal, "import sys; sys.exit(75)") as (_, starts):
+        until(lambda: pids(starts) and gone(pids(starts)[0]))
+        time.sleep(0.6)
+        assert len(pids(starts)) == 1
+        moved.write_text("3601")
+        until(lambda: len(pids(starts)) == 2)
+
+
+def test_exit_75_ends_its_wait_when_another_writer_changed_the_journal(tmp_path):
+    journal = tmp_path / "a.db"
+    with supervised(journal, "import sys; sys.exit(75)") as (_, starts):
+        until(lambda: pids(starts) and gone(pids(starts)[0]))
+        time.sleep(0.6)
+        assert len(pids(starts)) == 1
+        with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
+            schema.migrate(connection, agent="test")
         until(lambda: len(pids(starts)) == 2)
 
 
