@@ -1,0 +1,208 @@
+"""A reader leaves no trace, takes nothing from the agent, and never mixes two states of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from journal.errors import JournalUnreadable
+from journal.reader import Reader, connect, inspect, signature
+from tests.journal.child import killed_writer
+from tests.journal.rows import a_journal, a_step, a_task, hash_only_table, insert, writer
+
+
+def _traces(folder: Path) -> dict[str, str]:
+    """What a folder holds, byte for byte; the shared memory's content changes with every reader and proves nothing."""
+    return {
+        path.name: "" if path.name.endswith("-shm") else hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.iterdir())
+    }
+
+
+def _read_everything(path: Path) -> int:
+    reader = Reader(path)
+    inspect(path)
+    signature(path)
+    reader.tasks()
+    reader.changes(0)
+    reader.counts()
+    reader.step("t", 0)
+    return len(reader.steps("t", limit=1000))
+
+
+def test_a_killed_writers_log_is_read_whole_and_left_as_it_is(tmp_path: Path):
+    path = tmp_path / "j.db"
+    killed_writer(path)
+    before = _traces(tmp_path)
+    assert len(before) == 3
+    assert _read_everything(path) == 50
+    assert _traces(tmp_path) == before
+
+
+def test_an_idle_journal_is_read_without_a_file_beside_it(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    with closing(writer(path)) as connection:
+        a_task(connection)
+        a_step(connection)
+    before = _traces(tmp_path)
+    assert list(before) == ["j.db"]
+    assert _read_everything(path) == 1
+    assert _traces(tmp_path) == before
+
+
+def test_a_live_writers_files_stay_the_same_and_its_log_can_be_emptied_right_after(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    with closing(writer(path)) as connection:
+        a_task(connection)
+        a_step(connection)
+        before = _traces(tmp_path)
+        assert _read_everything(path) == 1
+        assert _traces(tmp_path) == before
+        assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+
+
+def test_no_descriptor_and_no_lock_outlives_a_read(tmp_path: Path):
+    path = tmp_path / "j.db"
+    killed_writer(path)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        _read_everything(path)
+    assert len(os.listdir("/proc/self/fd")) == before
+    inode = f":{path.stat().st_ino} "
+    assert [line for line in Path("/proc/locks").read_text().splitlines() if inode in line] == []
+
+
+@contextmanager
+def _reading(path: Path, read: Callable[[], object], threads: int = 2) -> Iterator[list[object]]:
+    """Threads that read in a loop while the block runs; they collect what they read, and what they raised."""
+    seen: list[object] = []
+    over = threading.Event()
+
+    def loop() -> None:
+        while not over.is_set():
+            try:
+                seen.append(read())
+            except JournalUnreadable as error:
+                seen.append(error.kind)
+
+    running = [threading.Thread(target=loop) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        for thread in running:
+            thread.join()
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_a_writer_in_a_loop_sees_no_lock_of_ours(tmp_path: Path, mode: str):
+    path = tmp_path / "j.db"
+    with closing(writer(path, mode=mode)) as connection:
+        hash_only_table(connection)
+        connection.execute("PRAGMA busy_timeout = 500")
+        with _reading(path, lambda: Reader(path).counts()["steps"]) as seen:
+            for index in range(300):
+                insert(connection, "agent_step_journal", task_id="t", step_index=index, status="committed")
+        assert connection.execute("SELECT count(*) FROM agent_step_journal").fetchone() == (300,)
+    assert [value for value in seen if isinstance(value, int)]
+
+
+_OPEN_WRITE_CLOSE = """
+import sqlite3, sys
+for number in range(150):
+    connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("INSERT INTO a VALUES (?, zeroblob(3000))", (number,))
+    connection.execute("INSERT INTO b VALUES (?, zeroblob(3000))", (number,))
+    connection.execute("COMMIT")
+    connection.close()
+"""
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_a_writer_that_comes_and_goes_never_makes_a_mixed_answer(tmp_path: Path, mode: str):
+    path = tmp_path / "j.db"
+    with closing(writer(path, mode=mode)) as connection:
+        for table in ("a", "b"):
+            connection.execute(f"CREATE TABLE {table} (number INTEGER, filler BLOB)")
+
+    def both(connection: sqlite3.Connection) -> tuple[int, int]:
+        counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("a", "b")]
+        return counts[0], counts[1]
+
+    with _reading(path, lambda: connect.read(str(path), both), threads=1) as seen:
+        subprocess.run([sys.executable, "-c", _OPEN_WRITE_CLOSE, path], check=True)
+    pairs = [value for value in seen if isinstance(value, tuple)]
+    assert pairs
+    assert [pair for pair in pairs if pair[0] != pair[1]] == []
+    assert {value for value in seen if isinstance(value, str)} <= {"busy"}
+
+
+def test_a_stopped_transaction_of_the_agent_does_not_stop_a_reader(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    with closing(writer(path)) as connection:
+        a_task(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        a_task(connection, "unfinished")
+        assert [task.task_id for task in Reader(path).tasks().items] == ["t"]
+
+
+def test_a_replaced_file_is_another_journal_at_the_next_read(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    other = a_journal(tmp_path / "new.db", agent="other")
+    first, before = inspect(path), signature(path)
+    os.replace(other, path)
+    second = inspect(path)
+    assert (first.agent, second.agent) == ("triage", "other")
+    assert first.uuid != second.uuid
+    assert signature(path) != before
+
+
+def test_a_file_replaced_while_it_is_read_is_read_again(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    with closing(writer(path)) as connection:
+        a_task(connection)
+        other = tmp_path / "new.db"
+        a_journal(other)
+        calls: list[int] = []
+
+        def work(reading: sqlite3.Connection) -> int:
+            calls.append(1)
+            if len(calls) == 1:
+                os.replace(other, path)
+            return int(reading.execute("SELECT count(*) FROM agent_task").fetchone()[0])
+
+        connect.read(str(path), work)
+    assert len(calls) == 2
+
+
+def test_every_write_changes_the_signature(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    seen = {signature(path)}
+    with closing(writer(path)) as connection:
+        for index in range(20):
+            a_step(connection, index=index)
+            seen.add(signature(path))
+    assert len(seen) > 20
+
+
+def test_a_vanished_journal_is_missing_and_is_not_made_anew(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    reader = Reader(path)
+    reader.tasks()
+    path.unlink()
+    with pytest.raises(JournalUnreadable) as caught:
+        reader.tasks()
+    assert caught.value.kind == "missing"
+    assert list(tmp_path.iterdir()) == []
