@@ -34,6 +34,7 @@ check: install-dev
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup -m "not soak"
 	$(BIN)/coverage combine --quiet
+	@rm -f .coverage.* # half-written by processes that a test killed
 	$(BIN)/coverage report
 
 bench: install-dev
