@@ -23,7 +23,7 @@ _PROVIDERS = """[forge]
 duplicate_cost = "visible"
 key = {{ placement = "header", name = "Idempotency-Key" }}
 retention = {{ for = "24h", kind = "at_least" }}
-replay = {{ marker = {{ "Idempotent-Replayed" = "true" }}, promised = true }}
+replay = {{ marker = {{ "Idempotent-Replayed" = "true" }} }}
 
 [forge.status]
 request = "GET {url}/operations/{{key}}"
