@@ -3,108 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-MARK = "STEPKEEPER_DATA"
-
-T = TypeVar("T")
+from tests.running_dashboard import Up, free_port, get, port_is_free, soon
 
 pytestmark = pytest.mark.slow
-
-
-class Up:
-    """One `manage.py up`, its output, and every process that carries its data folder in its environment."""
-
-    def __init__(self, folder: Path, port: int, *arguments: str, argv: tuple[str, ...] = ()) -> None:
-        self.folder, self.port = folder, port
-        self.log = folder.with_suffix(f".{time.monotonic_ns()}.log")
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("STEPKEEPER_", "DJANGO_"))}
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*argv, sys.executable, str(CHECKOUT / "manage.py"), "up", *arguments],
-                env=clean | {MARK: str(folder), "PORT": str(port)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def output(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")
-
-    def processes(self) -> list[psutil.Process]:
-        found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == str(self.folder):
-                    found.append(process)
-        return found
-
-    def named(self, word: str) -> list[psutil.Process]:
-        found = []
-        for process in self.processes():
-            with contextlib.suppress(psutil.Error):
-                if word in process.cmdline():
-                    found.append(process)
-        return found
-
-    def link(self) -> str:
-        def printed() -> str | None:
-            assert self.process.poll() is None, self.output()
-            match = re.search(r"Stepkeeper is ready: (\S+)", self.output())
-            return match and match[1]
-
-        return soon(printed, within=45)
-
-    def end_hard(self) -> None:
-        for process in self.processes():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        self.process.wait(timeout=10)
-
-
-def soon(look: Callable[[], T | None], within: float) -> T:
-    """What `look` answers once that is true-ish."""
-    deadline = time.monotonic() + within
-    while not (answer := look()):
-        assert time.monotonic() < deadline, f"not within {within} s"
-        time.sleep(0.05)
-    return answer
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def port_is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def get(port: int, path: str) -> tuple[int, bytes]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read()
 
 
 @pytest.fixture
