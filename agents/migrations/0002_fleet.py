@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
                 ("highest_boot", models.BigIntegerField(default=0)),
                 ("indexed_revision", models.BigIntegerField(default=0)),
                 ("indexed_boot", models.BigIntegerField(default=0)),
-                ("signature", models.CharField(blank=True, default="", max_length=200)),
+                ("signature", models.CharField(blank=True, default="", max_length=400)),
                 ("rewound_from", models.BigIntegerField(blank=True, null=True)),
                 ("writer_pid", models.BigIntegerField(blank=True, null=True)),
                 ("writer_role", models.CharField(blank=True, default="", max_length=16)),

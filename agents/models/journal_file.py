@@ -29,7 +29,7 @@ class JournalFile(models.Model):
     highest_boot = models.BigIntegerField(default=0)
     indexed_revision = models.BigIntegerField(default=0)  # the index holds everything up to here
     indexed_boot = models.BigIntegerField(default=0)
-    signature = models.CharField(max_length=200, blank=True, default="")
+    signature = models.CharField(max_length=400, blank=True, default="")
 
     copy_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="copies")
     rewound_from = models.BigIntegerField(null=True, blank=True)  # the revision it had before it fell

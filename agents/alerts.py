@@ -1,0 +1,183 @@
+"""Alerts: what watch found wrong, one open row for each thing, closed when it is over."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Case, IntegerField, Q, Value, When
+
+from agents import disk, health
+from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
+from agents.models.alert import CRITICAL, WARNING
+from agents.models.pending_intent import HELD
+from agents.paging import Page, cursor, parse_cursor
+from journal import clock
+
+log = logging.getLogger(__name__)
+
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong now. `kind` and `subject` name it for as long as it lasts."""
+
+    kind: str  # disk, wal, journal, intent, worker
+    subject: str
+    level: str
+    sentence: str
+    hint: str = ""
+    journal_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertLine:
+    """One alert as pages show it; open while `closed_at` is None."""
+
+    kind: str
+    subject: str
+    level: str
+    sentence: str
+    hint: str
+    journal_id: int | None
+    opened_at: datetime
+    closed_at: datetime | None
+
+
+def lines(*, after: str = "", limit: int = PAGE, open_only: bool = False) -> Page[AlertLine]:
+    """Newest first. Raises ValueError for a cursor that is none."""
+    rows = Alert.objects.order_by("-opened_at", "-id")
+    if open_only:
+        rows = rows.filter(closed_at=None)
+    last = parse_cursor(after)
+    if last:
+        rows = rows.filter(Q(opened_at__lt=last[0]) | Q(opened_at=last[0], id__lt=last[1]))
+    found = list(rows[: limit + 1])
+    more = cursor(found[limit - 1].opened_at, found[limit - 1].pk) if len(found) > limit else None
+    return Page(tuple(_line(row) for row in found[:limit]), more)
+
+
+def open_lines(limit: int = PAGE) -> list[AlertLine]:
+    """Open alerts, critical ones first, the oldest of each level first."""
+    rank = Case(When(level=CRITICAL, then=Value(0)), default=Value(1), output_field=IntegerField())
+    return [_line(row) for row in Alert.objects.filter(closed_at=None).order_by(rank, "opened_at", "id")[:limit]]
+
+
+def evaluate(*, watching_since: datetime) -> None:
+    """Find what is wrong now; open, change and close alerts accordingly."""
+    now = clock.wall()
+    current = {(row.kind, row.subject): row for row in Alert.objects.filter(closed_at=None)}
+    found = [
+        *_disks({row.subject: row.level for row in current.values() if row.kind == "disk"}),
+        *_journals({row.subject for row in current.values() if row.kind == "wal"}),
+        *_intents(now),
+        *_worker(now, watching_since),
+    ]
+    for finding in found:
+        _raise(finding, current.get((finding.kind, finding.subject)), now)
+    wrong = {(finding.kind, finding.subject) for finding in found}
+    for place, row in current.items():
+        if place not in wrong:
+            Alert.objects.filter(pk=row.pk, closed_at=None).update(closed_at=now, changed_at=now)
+            log.info("Over: %s", row.sentence)
+
+
+def _raise(finding: Finding, known: Alert | None, now: datetime) -> None:
+    if known is None:
+        # The one-open-alert constraint decides between two who find the same thing at the same moment.
+        made = Alert.objects.bulk_create(
+            [
+                Alert(
+                    kind=finding.kind,
+                    subject=finding.subject,
+                    level=finding.level,
+                    sentence=finding.sentence,
+                    hint=finding.hint,
+                    journal_id=finding.journal_id,
+                    opened_at=now,
+                    changed_at=now,
+                )
+            ],
+            ignore_conflicts=True,
+        )
+        if made:
+            log.warning("%s %s", finding.sentence, finding.hint)
+    elif (known.level, known.sentence) != (finding.level, finding.sentence):
+        Alert.objects.filter(pk=known.pk, closed_at=None).update(
+            level=finding.level, sentence=finding.sentence, hint=finding.hint, changed_at=now
+        )
+
+
+def _disks(open_levels: dict[str, str]) -> list[Finding]:
+    found = []
+    for volume in Volume.objects.filter(mount__in=JournalFile.objects.filter(vanished_at=None).values("volume")):
+        percent = disk.used_percent(volume.free_bytes, volume.total_bytes)
+        before = open_levels.get(volume.mount)
+        level = disk.level(
+            percent,
+            warn=settings.STEPKEEPER_DISK_WARN,
+            critical=settings.STEPKEEPER_DISK_CRITICAL,
+            current="critical" if before == CRITICAL else "warning" if before == WARNING else "ok",
+        )
+        if level != "ok":
+            threshold = settings.STEPKEEPER_DISK_CRITICAL if level == "critical" else settings.STEPKEEPER_DISK_WARN
+            sentence = f"The volume {volume.mount} is over {threshold} % full."
+            hint = "An agent that cannot write its journal starts no further step: make room."
+            found.append(Finding("disk", volume.mount, level, sentence, hint))
+    return found
+
+
+def _journals(open_wals: set[str]) -> list[Finding]:
+    found = []
+    for row in JournalFile.objects.exclude(kind__in=("ok", "new")):
+        sentence = f"Journal {row.path}: {row.sentence}"
+        found.append(Finding("journal", row.path, WARNING, sentence, row.hint, row.pk))
+    for row in JournalFile.objects.filter(vanished_at=None):
+        limit = disk.WAL_LIMIT * (1 - disk.HYSTERESIS / 100) if row.path in open_wals else disk.WAL_LIMIT
+        if row.wal_bytes >= limit:
+            sentence = f"The write-ahead log of {row.path} is over {disk.WAL_LIMIT // 2**20} MiB."
+            hint = "A reader that holds a transaction open keeps it from shrinking; find it with lsof."
+            found.append(Finding("wal", row.path, WARNING, sentence, hint, row.pk))
+    return found
+
+
+def _intents(now: datetime) -> list[Finding]:
+    """One alert per journal: a hundred held steps of one agent are one thing to look at."""
+    limit = timedelta(seconds=settings.STEPKEEPER_INTENT_ALERT)
+    late: dict[int, list[PendingIntent]] = {}
+    for row in PendingIntent.objects.filter(since__lt=now - limit).select_related("journal").order_by("since")[:1000]:
+        late.setdefault(row.journal_id, []).append(row)
+    found = []
+    for pk, rows in late.items():
+        held = sum(row.state == HELD for row in rows)
+        what = f"{held} held" if held == len(rows) else f"{len(rows)} pending, {held} of them held"
+        minutes = int(limit.total_seconds() // 60)
+        sentence = f"Agent {rows[0].agent}: intents unsettled for over {minutes} min: {what}."
+        hint = "Decide them on the pending page." if held else "Its agent has to run for them to be settled."
+        found.append(Finding("intent", rows[0].journal.path, WARNING, sentence, hint, pk))
+    return found
+
+
+def _worker(now: datetime, watching_since: datetime) -> list[Finding]:
+    beat = Beat.objects.filter(name="worker").first()
+    last = max(beat.beaten_at, watching_since) if beat else watching_since
+    if now - last <= health.FRESH:
+        return []
+    sentence = "The worker does not answer: decisions and status queries wait."
+    return [Finding("worker", "worker", CRITICAL, sentence, "Look at its log; restart the dashboard if it stays so.")]
+
+
+def _line(row: Alert) -> AlertLine:
+    return AlertLine(
+        kind=row.kind,
+        subject=row.subject,
+        level=row.level,
+        sentence=row.sentence,
+        hint=row.hint,
+        journal_id=row.journal_id,
+        opened_at=row.opened_at,
+        closed_at=row.closed_at,
+    )

@@ -1,0 +1,109 @@
+"""The audit: one line per decision, refusal, sign-in and revealed payload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+
+from agents.models import AuditEvent, Job, JournalFile
+from agents.paging import Page, cursor, parse_cursor
+from agents.roles import Person
+from journal import clock
+
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """One line as pages show it."""
+
+    at: datetime
+    actor: str
+    action: str
+    allowed: bool
+    detail: str
+    journal_id: int | None
+    journal_path: str
+    task_id: str
+    step_index: int | None
+    job_uuid: str | None
+
+
+def record(
+    action: str,
+    *,
+    actor: Person | None,
+    allowed: bool = True,
+    detail: str = "",
+    actor_name: str = "",
+    journal: JournalFile | None = None,
+    task_id: str = "",
+    step_index: int | None = None,
+    job: Job | None = None,
+) -> None:
+    """Write one line. `actor` may be anonymous or None; `actor_name` then says who was claimed to act."""
+    user = actor if isinstance(actor, User) else None
+    AuditEvent.objects.create(
+        at=clock.wall(),
+        actor=user,
+        actor_name=user.get_username() if user else actor_name or "anonymous",
+        action=action,
+        allowed=allowed,
+        detail=detail[:4000],
+        journal=journal,
+        journal_path=journal.path if journal else "",
+        task_id=task_id,
+        step_index=step_index,
+        job=job,
+    )
+
+
+def lines(
+    *,
+    after: str = "",
+    limit: int = PAGE,
+    actor: str = "",
+    action: str = "",
+    refused_only: bool = False,
+    journal_id: int | None = None,
+    task_id: str | None = None,
+    step_index: int | None = None,
+) -> Page[AuditLine]:
+    """Newest first. Raises ValueError for a cursor that is none."""
+    events = AuditEvent.objects.order_by("-at", "-id")
+    if actor:
+        events = events.filter(actor_name=actor)
+    if action:
+        events = events.filter(action=action)
+    if refused_only:
+        events = events.filter(allowed=False)
+    if journal_id is not None:
+        events = events.filter(journal_id=journal_id)
+    if task_id is not None:
+        events = events.filter(task_id=task_id)
+    if step_index is not None:
+        events = events.filter(step_index=step_index)
+    last = parse_cursor(after)
+    if last:
+        events = events.filter(Q(at__lt=last[0]) | Q(at=last[0], id__lt=last[1]))
+    rows = list(events[: limit + 1])
+    more = cursor(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
+    return Page(tuple(_line(row) for row in rows[:limit]), more)
+
+
+def _line(row: AuditEvent) -> AuditLine:
+    return AuditLine(
+        at=row.at,
+        actor=row.actor_name,
+        action=row.action,
+        allowed=row.allowed,
+        detail=row.detail,
+        journal_id=row.journal_id,
+        journal_path=row.journal_path,
+        task_id=row.task_id,
+        step_index=row.step_index,
+        job_uuid=str(row.job_id) if row.job_id else None,
+    )

@@ -1,0 +1,123 @@
+"""What an operator may say about a step, checked and bound before it becomes a message. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from agents.intents import dispatches
+from journal import clock, codec
+from journal.errors import StepkeeperError
+from journal.models import Attempt, DecisionKind, Step
+
+# `replay_as_new` and `cancel_task` are other pages' business.
+KINDS: Final[tuple[DecisionKind, ...]] = (
+    "replay",
+    "mark_committed",
+    "mark_not_applied",
+    "abandon",
+    "approve",
+    "reject",
+)
+REASON_LENGTH = 2000
+REFERENCE_LENGTH = 500
+OUTPUT_LENGTH = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What the person was shown: the writer refuses a decision about anything else."""
+
+    key: str
+    payload_sha256: str
+    dispatches: int
+
+
+class BadDecision(StepkeeperError):
+    """A decision that cannot be asked for like this; `field` names the part of the form."""
+
+    def __init__(self, message: str, *, field: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+
+
+def binding_of(step: Step, attempts: Sequence[Attempt]) -> Binding:
+    """The binding a page shows with a step."""
+    return Binding(step.idempotency_key or "", step.payload_sha256 or "", dispatches(attempts))
+
+
+def kind_of(text: str) -> DecisionKind:
+    """A decision's kind from a URL. Raises BadDecision for any other word."""
+    found = next((kind for kind in KINDS if kind == text), None)
+    if found is None:
+        raise BadDecision(f"Decision {text!r}: not one of {', '.join(KINDS)}.", field="kind")
+    return found
+
+
+def check(kind: DecisionKind, *, reason: str, output_json: str, reference: str) -> str:
+    """Check what was typed; returns the output in its stored form. Raises BadDecision naming the field."""
+    if kind not in KINDS:
+        raise BadDecision(f"Decision {kind!r}: not one of {', '.join(KINDS)}.", field="kind")
+    if not reason.strip():
+        raise BadDecision("A decision needs a reason.", field="reason", hint="Say why, for whoever reads the audit.")
+    if len(reason) > REASON_LENGTH:
+        raise BadDecision(f"The reason is over {REASON_LENGTH} characters.", field="reason")
+    if kind != "mark_committed":
+        return ""
+    if not reference.strip():
+        raise BadDecision(
+            "Marking a step committed needs a reference.",
+            field="reference",
+            hint="Say where the effect can be seen: a number, an address.",
+        )
+    if len(reference) > REFERENCE_LENGTH:
+        raise BadDecision(f"The reference is over {REFERENCE_LENGTH} characters.", field="reference")
+    return _output(output_json)
+
+
+def message(
+    kind: DecisionKind,
+    *,
+    message_id: str,
+    created_at: datetime,
+    expires_at: datetime,
+    task_id: str,
+    step_index: int,
+    binding: Binding,
+    actor: str,
+    reason: str,
+    output_json: str,
+    reference: str,
+) -> dict[str, object]:
+    """The inbox message of a decision. The same arguments give the same message, so posting twice is posting once."""
+    return {
+        "kind": "decision",
+        "message_id": message_id,
+        "created_at": clock.text(created_at),
+        "expires_at": clock.text(expires_at),
+        "decision": kind,
+        "task_id": task_id,
+        "step_index": step_index,
+        "key": binding.key,
+        "payload_sha256": binding.payload_sha256,
+        "dispatches": binding.dispatches,
+        "actor": actor,
+        "reason": reason,
+        "output": codec.loads(output_json) if kind == "mark_committed" else None,
+        "reference": reference or None,
+    }
+
+
+def _output(text: str) -> str:
+    if len(text) > OUTPUT_LENGTH:
+        raise BadDecision(f"The output is over {OUTPUT_LENGTH} characters.", field="output")
+    try:
+        return codec.dumps(codec.loads(text), what="output")
+    except (ValueError, StepkeeperError, RecursionError) as error:
+        raise BadDecision(
+            f"The output is not JSON the handler can get back: {error}.",
+            field="output",
+            hint='Give what the tool would have returned, for example {"number": 7}; null if nothing.',
+        ) from None

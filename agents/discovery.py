@@ -1,0 +1,202 @@
+"""Journal files: found by the configured globs, told apart by their uuid, opened only while they lie inside."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+
+from agents import globs
+from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile, PendingIntent, SpendHour
+from agents.models.journal_file import COPY, OUTSIDE, REWOUND, VANISHED
+from journal import clock
+from journal.errors import JournalUnreadable
+from journal.models import JournalState
+from journal.reader import Reader, inspect, signature
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJournal:
+    """A path the globs gave, and what lies there."""
+
+    path: str
+    state: JournalState
+
+
+def find() -> list[FoundJournal]:
+    """Every path the globs give now, looked at. A symlink that leads out of them is found and never followed."""
+    return [FoundJournal(path, look(path)) for path in paths()]
+
+
+def paths() -> list[str]:
+    """The real paths the globs give, once each; a symlink that leads out stands for itself."""
+    patterns = settings.STEPKEEPER_JOURNALS
+    found: dict[str, None] = {}
+    for path in globs.matches(patterns):
+        real = os.path.realpath(path)
+        found[real if globs.is_inside(real, patterns) else path] = None
+    return list(found)
+
+
+def look(path: str) -> JournalState:
+    """What lies at a path; nothing outside the globs is opened."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        path = _storable(path)
+    if "\\udc" in path:
+        return _card(path, "odd_name", "Its name is not valid UTF-8.", "Rename the file.")
+    if not _may_open(path):
+        return _card(
+            path,
+            OUTSIDE,
+            "It is a symbolic link to a file outside STEPKEEPER_JOURNALS, which is never opened.",
+            "Add the file's own path to STEPKEEPER_JOURNALS, or remove the link.",
+        )
+    return inspect(path)
+
+
+def reader_for(journal: JournalFile) -> Reader:
+    """A reader of a journal file. The path is checked anew each time: a file swapped for a link out is not opened.
+
+    Raises JournalUnreadable where it may not be opened; the reader raises it at use where it cannot be read.
+    """
+    if journal.kind in (OUTSIDE, VANISHED) or not _may_open(journal.path):
+        raise JournalUnreadable(
+            f"Journal {journal.path}: not inside STEPKEEPER_JOURNALS.",
+            kind=OUTSIDE,
+            hint="Add its path to STEPKEEPER_JOURNALS and start again.",
+        )
+    return Reader(journal.path)
+
+
+def refresh() -> list[JournalFile]:
+    """Bring the rows in line with what the globs give. Returns the rows of files found for the first time."""
+    now, present = clock.wall(), [_storable(path) for path in paths()]
+    known = {row.path: row for row in JournalFile.objects.all()}
+    gone = [row for row in known.values() if row.path not in present]
+    new = [_appeared(path, gone) for path in present if path not in known]
+    JournalFile.objects.filter(path__in=present).update(seen_at=now)
+    for row in JournalFile.objects.exclude(pk__in=[row.pk for row in new]):
+        if row.path not in present and row.vanished_at is None:
+            _vanish(row)
+        elif row.path in present and row.vanished_at is not None:
+            row.vanished_at, row.kind, row.signature = None, "new", ""
+            row.save(update_fields=["vanished_at", "kind", "signature"])
+    return new
+
+
+def apply(row: JournalFile, state: JournalState) -> None:
+    """Put what was seen at a path into its row; a copy, a rewound and a replaced file are told from the journal."""
+    if state.readable and row.uuid and state.uuid and state.uuid != row.uuid:
+        forget(row)  # another journal lies at this path now
+    original = _original(row, state)
+    if original is not None:
+        state = _card(
+            row.path,
+            COPY,
+            f"It is a copy of {original.path}: both carry the same journal id. Its rows are not merged.",
+            "Move the copy out of STEPKEEPER_JOURNALS.",
+            like=state,
+        )
+    elif state.readable and state.dialect == "stepkeeper" and state.highest_revision < row.highest_revision:
+        row.rewound_from = row.rewound_from or row.highest_revision
+        state = _card(
+            row.path,
+            REWOUND,
+            "It holds an older state than was read before: steps that were on disk are gone from it.",
+            "Find out who restored it; effects since then may be repeated. Then acknowledge it here.",
+            like=state,
+        )
+    elif state.readable:
+        row.highest_revision, row.highest_boot = state.highest_revision, state.highest_boot
+        row.rewound_from = None
+    row.copy_of = original
+    row.kind, row.sentence, row.hint = state.kind, state.sentence, state.hint
+    row.warnings = list(state.warnings)
+    row.uuid, row.agent = state.uuid or row.uuid, state.agent or row.agent or _name(row.path)
+    row.dialect, row.journal_mode = state.dialect or "", state.journal_mode or ""
+    row.user_version = state.user_version
+    row.save()
+
+
+def acknowledge(row: JournalFile) -> None:
+    """Accept a rewound file as it is now: the index forgets what it read from it and begins anew."""
+    if row.kind == REWOUND:
+        forget(row)
+        row.kind = "new"
+        row.save()
+
+
+def forget(row: JournalFile) -> None:
+    """Remove everything the index holds of a journal; its row, jobs and audit stay."""
+    with transaction.atomic():
+        for table in (PendingIntent, IndexedModelCall, IndexedRun, IndexedTask, SpendHour):
+            table.objects.filter(journal=row).delete()
+        row.highest_revision = row.highest_boot = row.indexed_revision = row.indexed_boot = 0
+        row.rewound_from, row.signature, row.uuid = None, "", ""
+        row.save()
+
+
+def stamp(path: str) -> str:
+    """The change signature of a journal as stored text; empty where there is no file."""
+    try:
+        return json.dumps(signature(path))
+    except OSError:
+        return ""
+
+
+def _appeared(path: str, gone: list[JournalFile]) -> JournalFile:
+    now, state = clock.wall(), look(path)
+    moved = next((row for row in gone if row.uuid and row.uuid == state.uuid), None)
+    row = moved or JournalFile(found_at=now)
+    row.path, row.seen_at, row.vanished_at, row.signature = path, now, None, ""
+    apply(row, state)
+    return row
+
+
+def _vanish(row: JournalFile) -> None:
+    row.vanished_at, row.kind, row.signature = clock.wall(), VANISHED, ""
+    row.sentence = "The file is gone: no pattern of STEPKEEPER_JOURNALS gives it any more."
+    row.hint = "If it was moved, add its new place to STEPKEEPER_JOURNALS."
+    row.writer_pid, row.writer_role = None, ""
+    row.save()
+    # Nobody can decide about a journal that is not there.
+    PendingIntent.objects.filter(journal=row).delete()
+
+
+def _original(row: JournalFile, state: JournalState) -> JournalFile | None:
+    if not state.uuid:
+        return None
+    others = JournalFile.objects.filter(uuid=state.uuid, vanished_at=None).exclude(pk=row.pk).exclude(kind=COPY)
+    # A journal known by this uuid is the original; only a newcomer, or what was a copy before, can be a copy.
+    return others.order_by("found_at", "pk").first() if row.kind == COPY or not row.uuid else None
+
+
+def _may_open(path: str) -> bool:
+    return os.path.realpath(path) == path and globs.is_inside(path, settings.STEPKEEPER_JOURNALS)
+
+
+def _storable(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path).partition(".")[0]
+
+
+def _card(path: str, kind: str, sentence: str, hint: str, *, like: JournalState | None = None) -> JournalState:
+    return JournalState(
+        path=path,
+        kind=kind,
+        sentence=sentence,
+        hint=hint,
+        dialect=like.dialect if like else None,
+        uuid=like.uuid if like else None,
+        agent=like.agent if like else None,
+        journal_mode=like.journal_mode if like else None,
+        user_version=like.user_version if like else None,
+    )

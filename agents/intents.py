@@ -1,0 +1,177 @@
+"""Pending intents in the index: why each is pending, and what recovery would do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from agents.models import IndexedTask, JournalFile, PendingIntent
+from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED, WAITING
+from journal import clock
+from journal.errors import ProfileError
+from journal.models import Attempt, Step
+
+if TYPE_CHECKING:
+    from journal.providers.profile import Profile
+    from journal.reader import Reader
+
+# What recovery would do changes by itself as horizons and windows pass.
+STALE = timedelta(seconds=30)
+MOST = 1000  # pending intents kept per journal; more than that is one alert, not a thousand rows
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The derived columns of one pending intent."""
+
+    state: str
+    why: str
+    hold_reason: str = ""
+    next_action: str = ""
+    next_sentence: str = ""
+    next_attempt_at: datetime | None = None
+    window_left_until: datetime | None = None
+    window_text: str = ""
+
+
+def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] | None = None) -> None:
+    """Bring the journal's pending intents in line with its rows.
+
+    Settled ones leave; new ones, those of `touched` tasks, and those last looked at half a minute ago are looked at.
+    """
+    now = clock.wall()
+    pending = [step for step in reader.pending(limit=MOST) if step.effect in ("mutating", None)]
+    known = {(row.task_id, row.step_index): row for row in PendingIntent.objects.filter(journal=journal)}
+    settled = [row.pk for place, row in known.items() if place not in {(s.task_id, s.step_index) for s in pending}]
+    PendingIntent.objects.filter(pk__in=settled).delete()
+    for step in pending:
+        row = known.get((step.task_id, step.step_index))
+        if (
+            row is None
+            or row.revision != step.revision
+            or (touched is not None and step.task_id in touched)
+            or now - row.decided_at > STALE
+        ):
+            _put(journal, reader, step, now)
+
+
+def is_due(journal: JournalFile) -> bool:
+    """Whether some intent was last looked at so long ago that its outlook may have changed by itself."""
+    return PendingIntent.objects.filter(journal=journal, decided_at__lt=clock.wall() - STALE).exists()
+
+
+def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> None:
+    attempts = reader.attempts(step.task_id, step.step_index)
+    outlook = _outlook(journal, reader, step, attempts)
+    PendingIntent.objects.update_or_create(
+        journal=journal,
+        task_id=step.task_id,
+        step_index=step.step_index,
+        defaults={
+            "agent": journal.agent,
+            "tool_name": step.tool_name[:200],
+            "effect": step.effect or "",
+            "transport": step.transport,
+            "provider": step.provider or "",
+            "key": (step.idempotency_key or "")[:200],
+            "payload_sha256": (step.payload_sha256 or "")[:64],
+            "arguments_bytes": step.arguments_bytes,
+            "dispatches": dispatches(attempts),
+            "state": outlook.state,
+            "hold_reason": outlook.hold_reason,
+            "why": outlook.why,
+            "next_action": outlook.next_action,
+            "next_sentence": outlook.next_sentence,
+            "next_attempt_at": outlook.next_attempt_at or step.next_attempt_at,
+            "since": step.created_at or step.updated_at or now,
+            "window_left_until": outlook.window_left_until,
+            "window_text": outlook.window_text,
+            "revision": step.revision,
+            "decided_at": now,
+        },
+    )
+
+
+def dispatches(attempts: Sequence[Attempt]) -> int:
+    """How often the intent may have left this machine: what a decision is bound to."""
+    return sum(attempt.verdict != "not_sent" for attempt in attempts)
+
+
+def _outlook(journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt]) -> Outlook:
+    if journal.dialect != "stepkeeper":
+        return Outlook(
+            HELD, "This journal was not made by stepkeeper: nothing here can settle its steps.", "", "", "", None
+        )
+    if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
+        return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
+    profile = _profile(reader, step)
+    if profile is None:
+        return Outlook(HELD, *_hold("profile_missing", step))
+    until, text = _window(profile, attempts)
+    reason, state = step.hold_reason or "", UNRESOLVED
+    action, why, due = _decide(journal, reader, step, attempts, profile)
+    if action == "hold" or (reason and step.decision is None):
+        state = HELD
+        reason = reason or why
+    elif action == "wait":
+        state = WAITING
+    sentence = why if action != "hold" else _hold(reason, step)[0]
+    held_why = _hold(reason, step)[0] if state == HELD else sentence
+    return Outlook(
+        state,
+        held_why,
+        reason if state == HELD else "",
+        action,
+        sentence,
+        due,
+        until,
+        text,
+    )
+
+
+def _decide(
+    journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt], profile: Profile
+) -> tuple[str, str, datetime | None]:
+    from journal import actions, reconcile
+
+    newest = IndexedTask.objects.filter(journal=journal).order_by("-updated_at").values_list("updated_at", flat=True)
+    now = actions.Now(moment=clock.moment(), newest=newest.first(), boot=journal.highest_boot + 1)
+    action = reconcile.decide(step, attempts, reader.evidence(step.task_id, step.step_index), profile, now)
+    name = type(action).__name__.lower()
+    if isinstance(action, actions.Hold):
+        return name, action.reason, None
+    return name, action.why, action.until if isinstance(action, actions.Wait) else None
+
+
+def _profile(reader: Reader, step: Step) -> Profile | None:
+    from journal.providers.profile import Profile
+
+    text = reader.profile_json(step.task_id, step.step_index)
+    try:
+        return Profile.from_dict(step.provider or "python", json.loads(text) if text else {})
+    except (ValueError, TypeError, ProfileError):
+        return None
+
+
+def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | None, str]:
+    sent = [attempt.started_at for attempt in attempts if attempt.verdict != "not_sent" and attempt.started_at]
+    if not profile.keyed:
+        return None, "The provider takes no key."
+    if profile.window is None:
+        return None, "How long the provider keeps a key is not known."
+    if profile.window == timedelta.max:
+        return None, "The provider keeps a key for ever."
+    if not sent:
+        return None, "The key was never used."
+    return min(sent) + profile.window, ""
+
+
+def _hold(reason: str, step: Step) -> tuple[str, str]:
+    from journal.holds import HOLDS
+
+    hold = HOLDS.get(reason)
+    sentence = hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."
+    return (f"{sentence} {step.hold_detail}" if step.hold_detail else sentence), reason

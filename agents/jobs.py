@@ -1,0 +1,194 @@
+"""Jobs for the worker: the one module that touches django-q2.
+
+The queue only carries a job's id. What was asked, who asked, how often it was tried and what came of it stand in the
+job's own row; what the queue remembers is thrown away.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
+from django_q.models import OrmQ
+from django_q.tasks import async_task
+
+from agents import audit, decisions, leases, work
+from agents.decisions import BadDecision, Binding
+from agents.models import Job, JournalFile
+from agents.models.job import CANARY, DECISION, FAILED, OPEN_STATES, QUERY_STATUS
+from agents.roles import Person, can_decide
+from journal import clock
+from journal.models import DecisionKind
+
+# One canary is out at a time; one that does not come home in this time is given up for lost.
+CANARY_PATIENCE = timedelta(seconds=60)
+_CANARIES_KEPT = timedelta(hours=1)
+
+
+def request(
+    kind: str,
+    *,
+    actor: Person,
+    journal: JournalFile,
+    task_id: str,
+    step_index: int,
+    binding: Binding,
+    decision: DecisionKind | None = None,
+    reason: str = "",
+    output_json: str = "",
+    reference: str = "",
+    message_id: str = "",
+) -> Job:
+    """Ask the worker to query a status (`query_status`) or to deliver a decision (`decision`).
+
+    While a job of this kind is open for the same step and binding, that job is returned whoever asks. A page puts one
+    `message_id` (32 hex digits) into each form it shows: the same form posted again returns the same job, even after
+    it ended. Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input.
+    """
+    action = f"request {decision or kind}"
+    if not isinstance(actor, User) or not can_decide(actor):
+        _audit(action, actor, journal, task_id, step_index, allowed=False, detail="Only operators may do this.")
+        raise PermissionDenied("Only operators may do this.")
+    _check_target(kind, journal, binding)
+    output = ""
+    if kind == DECISION:
+        output = decisions.check(decision or "abandon", reason=reason, output_json=output_json, reference=reference)
+    message_id = _message_id(message_id)
+    now = clock.wall()
+    wanted = Job(
+        kind=kind,
+        decision=decision or "",
+        journal=journal,
+        task_id=task_id,
+        step_index=step_index,
+        key=binding.key,
+        payload_sha256=binding.payload_sha256,
+        dispatches=binding.dispatches,
+        output_json=output,
+        reference=reference.strip(),
+        actor=actor,
+        actor_name=actor.get_username(),
+        reason=reason.strip(),
+        sentence="Waiting for the worker.",
+        message_id=message_id,
+        created_at=now,
+        enqueued_at=now,
+        expires_at=now + timedelta(seconds=settings.STEPKEEPER_DECISION_TTL),
+    )
+    with transaction.atomic():
+        job, made = _make_once(wanted)
+        detail = reason.strip() if made else f"The same was already asked for by {job.actor_name}: job {job.uuid}."
+        _audit(action, actor, journal, task_id, step_index, detail=detail, job=job)
+        if made:
+            # Only after the commit: a worker that is quicker than us must find the row.
+            transaction.on_commit(lambda: _enqueue(job))
+    return job
+
+
+def run(job_id: str) -> None:
+    """Called by the queue, perhaps twice. Returns nothing, so that the queue has nothing to keep."""
+    work.run(job_id)
+
+
+def follow(job: Job) -> Job:
+    """The job as the journal knows it now: what a page that polls shows."""
+    return work.follow(job)
+
+
+def find(job_id: uuid.UUID) -> Job | None:
+    """The job of a page's address."""
+    return Job.objects.select_related("journal", "actor").filter(uuid=job_id).first()
+
+
+def open_for(journal: JournalFile, task_id: str, step_index: int) -> list[Job]:
+    """The open jobs about one step, oldest first."""
+    jobs = Job.objects.filter(journal=journal, task_id=task_id, step_index=step_index, state__in=OPEN_STATES)
+    return list(jobs.order_by("created_at"))
+
+
+def send_canary() -> None:
+    """Send a job through queue and worker that only shows it is alive. Called by watch."""
+    now = clock.wall()
+    Job.objects.filter(kind=CANARY, state__in=OPEN_STATES, created_at__lt=now - CANARY_PATIENCE).update(
+        state=FAILED, ended_at=now, sentence="The worker did not answer in time."
+    )
+    Job.objects.filter(kind=CANARY, created_at__lt=now - _CANARIES_KEPT).exclude(state__in=OPEN_STATES).delete()
+    if not Job.objects.filter(kind=CANARY, state__in=OPEN_STATES).exists():
+        job = Job.objects.create(kind=CANARY, message_id=uuid.uuid4().hex, created_at=now, enqueued_at=now)
+        _enqueue(job)
+
+
+def sweep() -> None:
+    """Follow waiting jobs and put back into the queue what kills took out of it. Called by watch."""
+    for job in (*leases.sweep(), *work.follow_waiting()):
+        _enqueue(job)
+
+
+def queued() -> int:
+    """How many entries the queue holds."""
+    return int(OrmQ.objects.count())
+
+
+def _enqueue(job: Job) -> None:
+    async_task("agents.jobs.run", str(job.uuid), task_name=f"{job.kind} {job.uuid}"[:100])
+
+
+def _make_once(wanted: Job) -> tuple[Job, bool]:
+    try:
+        with transaction.atomic():
+            wanted.save(force_insert=True)
+    except IntegrityError:
+        same = Job.objects.filter(message_id=wanted.message_id).first()
+        twins = Job.objects.filter(journal=wanted.journal, task_id=wanted.task_id, step_index=wanted.step_index)
+        twins = twins.filter(kind=wanted.kind, dispatches=wanted.dispatches).order_by("-created_at")
+        found = same or twins.filter(state__in=OPEN_STATES).first() or twins.first()
+        if found is None:
+            raise
+        return found, False
+    return wanted, True
+
+
+def _message_id(given: str) -> str:
+    if not given:
+        return uuid.uuid4().hex
+    try:
+        return uuid.UUID(hex=given).hex
+    except ValueError:
+        raise BadDecision("The form's id is none.", field="message_id", hint="Open the page again.") from None
+
+
+def _check_target(kind: str, journal: JournalFile, binding: Binding) -> None:
+    if kind not in (DECISION, QUERY_STATUS):
+        raise BadDecision(f"Job {kind!r}: not one of {DECISION}, {QUERY_STATUS}.", field="kind")
+    if journal.kind != "ok" or journal.dialect != "stepkeeper":
+        why = journal.sentence or "it was not made by stepkeeper, so no writer of it takes decisions."
+        raise BadDecision(f"Journal {journal.path}: {why}", field="journal", hint=journal.hint)
+    if not binding.key or not binding.payload_sha256:
+        raise BadDecision("The step has no key or no payload hash to bind to.", field="binding")
+
+
+def _audit(
+    action: str,
+    actor: Person,
+    journal: JournalFile,
+    task_id: str,
+    step_index: int,
+    *,
+    allowed: bool = True,
+    detail: str,
+    job: Job | None = None,
+) -> None:
+    audit.record(
+        action,
+        actor=actor,
+        allowed=allowed,
+        detail=detail,
+        journal=journal,
+        task_id=task_id,
+        step_index=step_index,
+        job=job,
+    )

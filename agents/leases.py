@@ -1,0 +1,107 @@
+"""A job's way through its states: every move is one conditional UPDATE whose row count is tested.
+
+A job may be delivered twice, to two workers at once. Whoever moves its row does the work; the other finds none left.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import F, Q
+
+from agents.models import Job
+from agents.models.job import (
+    DONE,
+    EXPIRED,
+    FAILED,
+    OPEN_STATES,
+    QUEUED,
+    RUNNING,
+    WAITING_AGENT,
+)
+from journal import clock
+
+# A worker that dies takes its job with it; whoever kills the second one shall not kill a third.
+MOST_ATTEMPTS = 2
+# Twice the queue's own timeout: a job still running after that has no process any more.
+LEASE = timedelta(seconds=120)
+# A queued row whose queue entry is lost (a kill between commit and enqueue) is put into the queue again.
+LOST = timedelta(seconds=30)
+EXPIRED_SENTENCE = "Expired before it could be carried out; nothing was sent. Ask again if it is still wanted."
+
+
+def claim(job_id: UUID) -> Job | None:
+    """Make this process the job's runner. None when it is not queued, used up its attempts, or has expired.
+
+    The attempt is counted before the work: a job that kills its worker is not given a third one.
+    """
+    now = clock.wall()
+    fresh = Q(expires_at=None) | Q(expires_at__gt=now)
+    won = Job.objects.filter(fresh, uuid=job_id, state=QUEUED, attempts__lt=MOST_ATTEMPTS).update(
+        state=RUNNING, attempts=F("attempts") + 1, claimed_at=now, sentence="The worker is at it."
+    )
+    if won == 1:
+        return Job.objects.select_related("journal", "actor").get(uuid=job_id)
+    Job.objects.filter(uuid=job_id, state=QUEUED, expires_at__lte=now).update(
+        state=EXPIRED, ended_at=now, sentence=EXPIRED_SENTENCE
+    )
+    return None
+
+
+def finish(job: Job, state: str, sentence: str, *, result: str = "") -> bool:
+    """End an open job. False when it had already ended: the first outcome stays."""
+    return _move(job, OPEN_STATES, state=state, sentence=sentence, result=result, ended_at=clock.wall())
+
+
+def correct(job: Job, sentence: str, *, result: str = "") -> bool:
+    """The journal's later truth: a job given up as expired or failed had been applied after all."""
+    return _move(job, (EXPIRED, FAILED), state=DONE, sentence=sentence, result=result)
+
+
+def hand_over(job: Job, sentence: str, *, result: str = "") -> bool:
+    """The message is posted; the journal's writer has to take it in.
+
+    This attempt ended in an orderly way, so it no longer counts towards giving up.
+    """
+    if (job.state, job.sentence, job.result) == (WAITING_AGENT, sentence, result):
+        return True
+    return _move(job, (RUNNING, WAITING_AGENT), state=WAITING_AGENT, attempts=0, sentence=sentence, result=result)
+
+
+def posted(job: Job) -> None:
+    """Remember that the message is in the inbox."""
+    job.posted_at = clock.wall()
+    job.save(update_fields=["posted_at"])
+
+
+def requeue(job: Job) -> bool:
+    """Give a waiting job back to the worker: its agent is gone, so the worker may now be the writer.
+
+    Not sooner than LOST after the worker last had it: what the worker cannot do it need not try each second.
+    """
+    now = clock.wall()
+    due = Job.objects.filter(uuid=job.uuid, state=WAITING_AGENT, claimed_at__lt=now - LOST)
+    return due.update(state=QUEUED, enqueued_at=now) == 1
+
+
+def sweep() -> list[Job]:
+    """Put right what kills left behind; returns the jobs to put into the queue again."""
+    now = clock.wall()
+    stuck = Q(state=RUNNING, claimed_at__lt=now - LEASE)
+    Job.objects.filter(stuck, attempts__gte=MOST_ATTEMPTS).update(
+        state=FAILED,
+        ended_at=now,
+        sentence=f"Gave up after {MOST_ATTEMPTS} attempts: each time the worker ended in the middle.",
+    )
+    # Posted or not: a message posted twice under one id is applied once.
+    Job.objects.filter(stuck).update(state=QUEUED, enqueued_at=now - LOST, sentence="The worker ended; queued again.")
+    Job.objects.filter(state=QUEUED, expires_at__lte=now).update(state=EXPIRED, ended_at=now, sentence=EXPIRED_SENTENCE)
+    lost = list(Job.objects.filter(state=QUEUED, enqueued_at__lte=now - LOST))
+    return [job for job in lost if _move(job, (QUEUED,), enqueued_at=now)]
+
+
+def _move(job: Job, states: tuple[str, ...], **changes: object) -> bool:
+    changed = Job.objects.filter(uuid=job.uuid, state__in=states).update(**changes) == 1
+    job.refresh_from_db(fields=["state", "attempts", "sentence", "result", "ended_at", "enqueued_at"])
+    return changed

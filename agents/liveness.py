@@ -1,0 +1,39 @@
+"""What no journal says of itself: whether its agent lives, and so which running tasks have crashed or hang."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from django.db.models import Q
+
+from agents.models import IndexedTask, JournalFile
+from agents.models.indexed_task import CRASHED, HUNG
+from journal import clock, ownership
+
+# A model call may take minutes; a task that moves nothing for longer than this wants a person's look.
+HUNG_AFTER = timedelta(minutes=10)
+
+
+def look(journal: JournalFile) -> bool:
+    """Who writes the journal now, into its row. True when that changed."""
+    writer = ownership.holder(Path(journal.path))
+    pid, role = (writer.pid, writer.role[:16]) if writer is not None else (None, "")
+    if (pid, role) == (journal.writer_pid, journal.writer_role):
+        return False
+    journal.writer_pid, journal.writer_role = pid, role
+    journal.save(update_fields=["writer_pid", "writer_role"])
+    return True
+
+
+def derive(journal: JournalFile) -> None:
+    """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves."""
+    tasks = IndexedTask.objects.filter(journal=journal)
+    if journal.dialect != "stepkeeper":
+        return
+    running = Q(status="running")
+    of_living_boot = Q(last_boot=journal.highest_boot) if journal.agent_is_alive else Q(pk__in=[])
+    still = Q(updated_at__lt=clock.wall() - HUNG_AFTER)
+    tasks.filter(running & ~of_living_boot).exclude(derived=CRASHED).update(derived=CRASHED)
+    tasks.filter(running & of_living_boot & still).exclude(derived=HUNG).update(derived=HUNG)
+    tasks.exclude(derived="").exclude(running & (~of_living_boot | still)).update(derived="")

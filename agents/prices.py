@@ -1,0 +1,119 @@
+"""What a model call cost: the one module that knows the price table.
+
+Prices come from the table bundled with `genai-prices`, never from the network: they move when the operator
+upgrades the package, and each priced row names the version it was priced with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+import genai_prices
+from genai_prices.types import ModelInfo, ModelPrice
+
+VERSION = f"genai-prices {genai_prices.__version__}"
+
+# Tiers at the standard rate. Every other tier must stand in the table, which falls back to standard in silence.
+_STANDARD_TIERS = frozenset({"", "default", "standard", "auto"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Disjoint buckets of one provider response; None is "not reported", which is not 0."""
+
+    in_uncached: int | None = None
+    in_cache_read: int | None = None
+    in_cache_write: int | None = None
+    out_visible: int | None = None
+    out_reasoning: int | None = None
+
+    @property
+    def total_in(self) -> int | None:
+        return _sum(self.in_uncached, self.in_cache_read, self.in_cache_write)
+
+    @property
+    def total_out(self) -> int | None:
+        return _sum(self.out_visible, self.out_reasoning)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """A cost in dollars, exact, and how it was found; `amount` None is unpriced and `why` says so, never $0."""
+
+    amount: Decimal | None
+    why: str = ""
+    model: str = ""
+    tier: str = ""
+    version: str = ""
+
+
+def price(tokens: Tokens, *, model: str | None, tier: str | None, at: datetime) -> Price:
+    """The cost of one provider response. Never of a sum: rates depend on the size of the single call.
+
+    What cannot be priced for certain is unpriced: an unknown model or tier, missing or impossible counts.
+    """
+    if not model:
+        return Price(None, "The response named no model.")
+    if tokens.in_uncached is None or tokens.out_visible is None:
+        return Price(None, "The provider reported no complete usage.")
+    if any(count is not None and count < 0 for count in _counts(tokens)):
+        return Price(None, "The reported usage contradicts itself: a part is larger than its whole.")
+    tier = (tier or "").strip()
+    context = None if tier.lower() in _STANDARD_TIERS else {"service_tier": tier}
+    try:
+        found = genai_prices.calc_price(_usage(tokens), model, genai_request_timestamp=at, price_context=context)
+    except LookupError:
+        return Price(None, f"The price table ({VERSION}) does not know the model “{model}”.")
+    except ValueError as error:
+        return Price(None, f"The price table ({VERSION}) refuses the usage: {error}.")
+    doubt = _doubt(found.model, found.model_price, tokens, tier if context else "", at) or _negative(found.total_price)
+    if doubt:
+        return Price(None, doubt, found.model.id, "", VERSION)
+    return Price(found.total_price, "", f"{found.provider.id}/{found.model.id}", tier or "standard", VERSION)
+
+
+def _usage(tokens: Tokens) -> genai_prices.Usage:
+    # The package's input_tokens and output_tokens contain their parts.
+    return genai_prices.Usage(
+        input_tokens=tokens.total_in,
+        cache_read_tokens=tokens.in_cache_read,
+        cache_write_tokens=tokens.in_cache_write,
+        output_tokens=tokens.total_out,
+        output_reasoning_tokens=tokens.out_reasoning,
+    )
+
+
+def _doubt(info: ModelInfo, rates: ModelPrice, tokens: Tokens, tier: str, at: datetime) -> str:
+    """Where the package answers although it does not know."""
+    if tier and not any(
+        variant.when == {"service_tier": tier} and (variant.constraint is None or variant.constraint.active(at))
+        for variant in info.price_variants or ()
+    ):
+        return f"The price table ({VERSION}) does not know the tier “{tier}” of {info.id} at that time."
+    if tokens.total_in and getattr(rates, "input_mtok", None) is None:
+        return f"The price table ({VERSION}) has no input rate for {info.id}."
+    if tokens.total_out and getattr(rates, "output_mtok", None) is None:
+        return f"The price table ({VERSION}) has no output rate for {info.id}."
+    return ""
+
+
+def _negative(amount: Decimal) -> str:
+    # Routers that choose the model themselves stand in the table at -1.
+    return f"The price table ({VERSION}) has no fixed rate for this model." if amount < 0 else ""
+
+
+def _counts(tokens: Tokens) -> tuple[int | None, ...]:
+    return (
+        tokens.in_uncached,
+        tokens.in_cache_read,
+        tokens.in_cache_write,
+        tokens.out_visible,
+        tokens.out_reasoning,
+    )
+
+
+def _sum(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

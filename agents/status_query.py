@@ -1,0 +1,137 @@
+"""Query status now: the worker asks the provider itself where it can, whoever holds the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from agents import discovery, leases
+from agents.models import Job, JournalFile
+from journal import clock, codec, inbox, ownership
+from journal.errors import JournalUnreadable
+from journal.models import Answer, Attempt, FrozenRequest, Step
+from journal.providers.profile import Profile
+from journal.reader import Reader
+
+_WORDS: dict[Answer, str] = {
+    "exists": "The provider says the effect exists.",
+    "absent": "The provider says there is no such effect.",
+    "in_progress": "The provider says it is still at it.",
+    "unknown": "The provider gave no answer that decides anything.",
+}
+
+
+def ask(job: Job, journal: JournalFile) -> Literal["asked", "left"]:
+    """Ask over HTTP and post the answer as evidence, or leave a message for the agent to ask.
+
+    Only the agent can ask a Python tool's `status=`, and only a process with the credentials can ask over HTTP.
+    Raises JournalUnreadable when the step cannot be read any more.
+    """
+    reader = discovery.reader_for(journal)
+    step = _step(job, reader)
+    profile = _profile(step, reader)
+    request = reader.request(step.task_id, step.step_index)
+    if profile is None or profile.status is None:
+        raise JournalUnreadable(
+            f"Step {step.step_index} of {step.task_id}: its provider knows no status query.",
+            kind="no_status",
+            hint="Look there yourself, then decide.",
+        )
+    if request is None or profile.status.by_tool:
+        return _leave(job, journal, step, "Only the agent can ask for this tool's status.")
+    return _ask_http(job, journal, reader, step, profile, request)
+
+
+def newest_answer(job: Job, journal: JournalFile) -> str:
+    """What the newest evidence since the question says; empty while there is none."""
+    if job.posted_at is None or job.step_index is None:
+        return ""
+    found = discovery.reader_for(journal).evidence(job.task_id, job.step_index)
+    since = [one for one in found if one.asked_at is not None and one.asked_at >= job.created_at]
+    return _said(since[-1].answer, since[-1].http_status, since[-1].detail) if since else ""
+
+
+def _ask_http(
+    job: Job, journal: JournalFile, reader: Reader, step: Step, profile: Profile, request: FrozenRequest
+) -> Literal["asked", "left"]:
+    from journal import http
+
+    attempts = reader.attempts(step.task_id, step.step_index)
+    # Read before asking: an attempt that starts meanwhile is not the one this answer is about.
+    newest = max((attempt.attempt for attempt in attempts if attempt.verdict != "not_sent"), default=0)
+    in_flight = _in_flight(attempts, journal)
+    asked = clock.moment()
+    try:
+        answer = http.ask_status(request, profile=profile, key=step.idempotency_key or "", environ=os.environ)
+    except http.MissingReference as missing:
+        return _leave(job, journal, step, f"{missing.message} The agent has to ask.")
+    message = {
+        "kind": "evidence",
+        "message_id": job.message_id,
+        "created_at": clock.text(job.created_at),
+        "task_id": step.task_id,
+        "step_index": step.step_index,
+        "attempt": newest,
+        "asked_at": clock.text(asked.wall),
+        "asked_boottime": asked.boot,
+        "os_boot_id": asked.os_boot_id,
+        "answer": answer.answer,
+        "http_status": answer.http_status,
+        "detail": answer.detail,
+        "output_json": codec.dumps_output(answer.output)[0] if answer.has_output else None,
+        "in_flight": in_flight,
+        "source": "worker",
+    }
+    job.result = _said(answer.answer, answer.http_status, answer.detail)
+    if in_flight and answer.answer == "absent":
+        job.result += " An attempt was in flight while it was asked, so this proves nothing."
+    job.save(update_fields=["result"])
+    # A kill before this line asks again: a question changes nothing.
+    inbox.post(journal.path, message)
+    leases.posted(job)
+    return "asked"
+
+
+def _leave(job: Job, journal: JournalFile, step: Step, why: str) -> Literal["left"]:
+    inbox.post(
+        journal.path,
+        {
+            "kind": "status",
+            "message_id": job.message_id,
+            "created_at": clock.text(job.created_at),
+            "task_id": step.task_id,
+            "step_index": step.step_index,
+            "actor": job.actor_name,
+        },
+    )
+    leases.posted(job)
+    leases.hand_over(job, why)
+    return "left"
+
+
+def _in_flight(attempts: Sequence[Attempt], journal: JournalFile) -> bool:
+    """Whether a dispatch of the writer that lives now has not come back: `absent` then proves nothing."""
+    if not attempts or attempts[-1].verdict is not None:
+        return False
+    boot = discovery.look(journal.path).highest_boot
+    return attempts[-1].boot == boot and ownership.holder(Path(journal.path)) is not None
+
+
+def _step(job: Job, reader: Reader) -> Step:
+    step = reader.step(job.task_id, job.step_index) if job.step_index is not None else None
+    if step is None:
+        raise JournalUnreadable(f"Step {job.step_index} of {job.task_id}: it is not there any more.", kind="missing")
+    return step
+
+
+def _profile(step: Step, reader: Reader) -> Profile | None:
+    text = reader.profile_json(step.task_id, step.step_index)
+    return Profile.from_dict(step.provider or "python", json.loads(text)) if text else None
+
+
+def _said(answer: Answer, http_status: int | None, detail: str) -> str:
+    status = f" (HTTP {http_status})" if http_status is not None else ""
+    return f"{_WORDS[answer]}{status} {detail}".strip()

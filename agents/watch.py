@@ -1,0 +1,187 @@
+"""The watch loop: finds journals, keeps the index, samples disk, raises alerts, sends the worker's canary.
+
+One instance a data folder. Nothing that goes wrong with one journal, and no lock on our own database, ends it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+
+from agents import alerts, discovery, disk_samples, health, index, jobs, liveness
+from agents.models import IndexedTask, JournalFile
+from agents.models.journal_file import VANISHED
+from journal import clock
+from journal.errors import JournalUnreadable, StepkeeperError
+
+log = logging.getLogger(__name__)
+
+SWEEP = 1.0  # seconds between two looks at every signature
+FIND = 10.0
+SAMPLE = 30.0
+CANARY = 30.0
+BEAT = 4.0  # under the five that pages promise
+THIN = 600.0
+# Batches of one journal before the others get their turn.
+BATCHES = 5
+# A file written this lately may be written again within the same tick of its clock.
+_SETTLED_NS = 50_000_000
+
+
+class AlreadyWatching(StepkeeperError):
+    """Another watch runs on this data folder."""
+
+
+class Watch:
+    """The loop's own state: when each duty is due, and that it is to stop."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self._started_at = clock.wall()
+        self._due: dict[str, float] = {}
+        self._duties: tuple[tuple[str, float, Callable[[], None]], ...] = (
+            ("find", FIND, self.find),
+            ("sweep", SWEEP, self.sweep),
+            ("beat", BEAT, lambda: health.beat("watch")),
+            ("jobs", SWEEP, jobs.sweep),
+            ("canary", CANARY, jobs.send_canary),
+            ("sample", SAMPLE, disk_samples.sample),
+            ("alerts", FIND, lambda: alerts.evaluate(watching_since=self._started_at)),
+            ("thin", THIN, disk_samples.thin),
+        )
+
+    def run(self) -> None:
+        """Until `stop` is set; it returns within a second of that, or as soon as the query at hand ends."""
+        lock = hold(settings.STEPKEEPER_DATA)
+        try:
+            while not self.stop.is_set():
+                started = time.monotonic()
+                self.turn(started)
+                self.stop.wait(max(0.05, SWEEP - (time.monotonic() - started)))
+        finally:
+            os.close(lock)
+
+    def turn(self, now: float) -> None:
+        """Do every duty that is due."""
+        for name, every, duty in self._duties:
+            if self.stop.is_set():
+                return
+            if now < self._due.get(name, 0.0):
+                continue
+            # Slightly early, so that a duty of each second is not skipped by a turn that began a little too soon.
+            self._due[name] = now + every - 0.05
+            self._do(name, duty)
+
+    def find(self) -> None:
+        """Bring the journals' rows in line with the globs; look again at what could not be read before."""
+        discovery.refresh()
+        for row in JournalFile.objects.exclude(kind__in=("ok", VANISHED)):
+            self._guarded(row, self._look_again)
+        for row in JournalFile.objects.filter(kind="ok"):
+            self._guarded(row, self._refresh)
+
+    def sweep(self) -> None:
+        """Open every journal whose signature changed since it was read."""
+        busy = set(IndexedTask.objects.filter(status="running").values_list("journal", flat=True).distinct())
+        for row in JournalFile.objects.filter(kind__in=("ok", "new")):
+            if self.stop.is_set():
+                return
+            if discovery.stamp(row.path) != row.signature:
+                self._guarded(row, self._read)
+            elif row.pk in busy and liveness.look(row):
+                liveness.derive(row)
+
+    def _read(self, row: JournalFile) -> None:
+        # Taken before reading: what is written meanwhile makes the next stamp another one.
+        stamp = discovery.stamp(row.path)
+        state = discovery.look(row.path)
+        if state.kind == "busy":
+            return  # its writer is quicker than us just now: the next sweep tries again
+        discovery.apply(row, state)
+        more = False
+        if row.is_indexed:
+            liveness.look(row)
+            for _ in range(BATCHES):
+                more = index.read(row)
+                if not more or self.stop.is_set():
+                    break
+            liveness.derive(row)
+        row.signature = "" if more or not _is_settled(stamp) else stamp
+        row.save(update_fields=["signature"])
+
+    def _look_again(self, row: JournalFile) -> None:
+        discovery.apply(row, discovery.look(row.path))
+        if row.is_indexed:
+            row.signature = ""
+            row.save(update_fields=["signature"])
+
+    def _refresh(self, row: JournalFile) -> None:
+        """What time alone changes: windows close, horizons pass, agents die without a word."""
+        liveness.look(row)
+        liveness.derive(row)
+        index.refresh_intents(row)
+
+    def _guarded(self, row: JournalFile, act: Callable[[JournalFile], None]) -> None:
+        """One bad journal is one card; the others go on."""
+        try:
+            act(row)
+        except JournalUnreadable as error:
+            if error.kind == "busy":
+                return
+            self._card(row, error.kind, error.message, error.hint)
+        except DatabaseError:
+            raise  # our own database: the whole duty is tried again
+        except Exception as error:
+            log.exception("Journal %s", row.path)
+            sentence = f"Reading it failed with {type(error).__name__}."
+            self._card(row, "failed", sentence, "The log of watch says where. It is tried again every 10 seconds.")
+
+    def _card(self, row: JournalFile, kind: str, sentence: str, hint: str) -> None:
+        changed = (row.kind, row.sentence) != (kind[:32], sentence)
+        JournalFile.objects.filter(pk=row.pk).update(kind=kind[:32], sentence=sentence, hint=hint, signature="")
+        if changed:
+            log.warning("Journal %s: %s", row.path, sentence)
+
+    def _do(self, name: str, duty: Callable[[], None]) -> None:
+        try:
+            duty()
+        except DatabaseError as error:
+            # Somebody holds our database's lock, or it is gone for a moment: next turn.
+            log.warning("Watch could not %s: %s. It tries again.", name, error)
+            close_old_connections()
+            self._due[name] = 0.0
+        except Exception:
+            log.exception("Watch could not %s. It tries again.", name)
+
+
+def hold(folder: Path) -> int:
+    """Take the data folder's watch lock. Raises AlreadyWatching with the holder's pid."""
+    descriptor = os.open(folder / "watch.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "another process"
+        os.close(descriptor)
+        raise AlreadyWatching(
+            f"Data folder {folder}: watched by pid {pid}.",
+            hint="Stop that one; two would count nothing twice, but help nobody.",
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _is_settled(stamp: str) -> bool:
+    if not stamp:
+        return False
+    newest = max((stat[3] for stat in json.loads(stamp) if stat), default=0)
+    return time.time_ns() - int(newest) > _SETTLED_NS
