@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -120,6 +121,8 @@ def _supervise(front: int, *, demo: bool) -> None:
         _say(f"Cannot start: {error}")
     except DatabaseError as error:
         _say(f"Cannot start: the dashboard's database fails: {error}. Is '{settings.STEPKEEPER_DATA}' writable?")
+    except BaseException:
+        traceback.print_exc()  # nobody above this process's end would show it
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
