@@ -165,6 +165,7 @@ class Step:
     replayable: bool = True
     odd: tuple[str, ...] = ()
     replayable_reason: str = ""  # why not, where `replayable` is False
+    alarm: str | None = None  # a sentence where the effect may exist twice
     previewed: tuple[str, ...] = ()  # payload columns of which only the beginning was read
 
 

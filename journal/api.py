@@ -1,0 +1,235 @@
+"""`Journal`: one agent's journal, opened by the one process that writes it."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from journal import codec, exits, inbox, steps, tasks
+from journal.errors import StepkeeperError, UsageError
+from journal.models import Task as TaskRow
+from journal.ops import drive
+from journal.ownership import WAIT_SECONDS
+from journal.protocol import Session
+from journal.providers.loader import load
+from journal.providers.profile import Profile
+from journal.recovery import RecoveryReport, apply_messages, recover_steps
+from journal.secrets import Secrets
+from journal.settle import Desk, look, query
+from journal.store import Store
+from journal.task import Task
+from journal.tools import Tool, require_tool
+
+MAX_WAIT_SECONDS = 60.0
+# Longer ids help nobody and do not fit file names, URLs and pages.
+_MAX_ID_CHARACTERS = 512
+
+
+class Journal:
+    """An agent's journal. Whoever opens it is its only writer until it is closed.
+
+    `tools`, `handlers` and `providers` are optional. `providers` is a TOML file or a mapping of profile tables.
+    Raises JournalBusy naming the writer's pid, ProfileError, JournalUnreadable. Use it with `with`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        agent: str,
+        tools: Iterable[Callable[..., Any]] = (),
+        handlers: Mapping[str, Callable[..., Any]] | None = None,
+        providers: str | Path | Mapping[str, Any] | None = None,
+        wait: float = WAIT_SECONDS,
+        max_wait: float = MAX_WAIT_SECONDS,
+        keep_prompt: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self.agent = agent
+        self.tools = _by_name(tools)
+        self.handlers = dict(handlers or {})
+        self.profiles: Mapping[str, Profile] = load(providers)
+        self.stopping = False
+        self._check_profiles()
+        self._keep_prompt = keep_prompt
+        self._max_wait = timedelta(seconds=max_wait)
+        self._secrets = Secrets()
+        self._epoch = 0
+        self._recovering = False
+        self._open: dict[str, Task] = {}
+        self._mutex = threading.Lock()
+        exits.install()
+        self.store = Store(self.path, agent=agent, role="agent", wait=wait)
+
+    def submit(self, handler: str, /, *, task_id: str, **input: Any) -> TaskRow:
+        """Queue a task; it is on disk when this returns. The same id with the same input is the same task.
+
+        Raises TaskConflict for another handler or other input, InvalidArguments for input that JSON cannot hold,
+        UsageError for an unknown handler or input that its parameters do not take.
+        """
+        function = self.handlers.get(handler)
+        if function is None:
+            known = ", ".join(sorted(self.handlers)) or "none"
+            raise UsageError(f"Handler {handler!r}: unknown; this journal's handlers are: {known}.")
+        _check_task_id(task_id)
+        try:
+            inspect.signature(function).bind(None, **input)
+        except TypeError as error:
+            raise UsageError(f"Handler {handler}: {error}.", hint="Submit what its parameters take.") from error
+        text = codec.dumps(input, what="input")
+        self._secrets.refuse(text, f"Task {task_id}")
+        row: TaskRow = self.store.write(lambda tx: tasks.submit(tx, task_id, handler, text, self.agent), sync=True)
+        return row
+
+    def task(self, task_id: str) -> Task:
+        """Open a task for a script: `with journal.task("triage-42") as task: …`. Raises UsageError if it is open."""
+        _check_task_id(task_id)
+        return self.open_task(task_id)
+
+    def recover(self) -> RecoveryReport:
+        """Apply the messages that wait and settle every intent an older boot left. Makes no model call."""
+        report = RecoveryReport()
+        self._recovering = True
+        try:
+            self.apply_inbox(report)
+            wanted = self.store.read(steps.unresolved)
+            recover_steps(self.desk("recover"), wanted, report, skip=self.is_open)
+        finally:
+            self._recovering = False
+        return report
+
+    def serve(self, concurrency: int = 4) -> None:
+        """Recover, then run every unfinished task that is queued, crashed, due or decided, until SIGTERM or SIGINT."""
+        from journal.serve import Server
+
+        Server(self, concurrency).run()
+
+    def close(self) -> None:
+        """End the boot and free the lock. Harmless when closed."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What the task, the server and the tests of this package use; not for handlers.
+
+    def apply_inbox(self, report: RecoveryReport | None = None) -> RecoveryReport:
+        """Apply every message that waits; then do what it asks of this process."""
+        report = report or RecoveryReport()
+        for applied in apply_messages(self.store, agent=self.agent, report=report):
+            self._epoch += 1
+            if applied.task_id is None or applied.step_index is None:
+                continue
+            if applied.ask:
+                self._ask(applied.task_id, applied.step_index)
+            if not self._runs_by_itself(applied.task_id):
+                recover_steps(self.desk("recover"), [(applied.task_id, applied.step_index)], report, skip=self.is_open)
+        return report
+
+    def open_task(self, task_id: str, *, parent_id: str | None = None) -> Task:
+        """Open a task or a branch: one opening at a time in this process."""
+        with self._mutex:
+            if task_id in self._open:
+                raise UsageError(f"Task {task_id}: it is open in this process already.", hint="Open a task once.")
+            run, stored = self.store.write(
+                lambda tx: (
+                    tasks.start(tx, task_id, agent=self.agent, parent_id=parent_id),
+                    steps.count(tx, task_id),
+                ),
+                sync=False,
+            )
+            session = Session(
+                desk=self.desk("task"),
+                task_id=task_id,
+                run=run,
+                stored=stored,
+                profiles=self.profiles,
+                keep_prompt=self._keep_prompt,
+                is_recovering=lambda: self._recovering,
+            )
+            task = Task(self, task_id, session)
+            self._open[task_id] = task
+            return task
+
+    def forget_task(self, task_id: str) -> None:
+        """The task was left."""
+        with self._mutex:
+            self._open.pop(task_id, None)
+
+    def is_open(self, task_id: str) -> bool:
+        """Whether this process has the task open: then its own run settles its steps."""
+        return task_id in self._open
+
+    def desk(self, mode: Any) -> Desk:
+        """What settling works with, in this mode."""
+        return Desk(
+            store=self.store,
+            tools=self.tools,
+            secrets=self._secrets,
+            epoch=lambda: -1 if self.stopping else self._epoch,
+            mode=mode,
+            max_wait=self._max_wait,
+        )
+
+    def _ask(self, task_id: str, index: int) -> None:
+        seen = self.store.read(lambda tx: look(tx, task_id, index))
+        if seen.step.status != "pending" or not seen.intent.profile.asks:
+            return
+        try:
+            drive(query(self.desk("recover"), seen))
+        except StepkeeperError:
+            return  # the hold it wrote says what is missing
+        self.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)
+
+    def _runs_by_itself(self, task_id: str) -> bool:
+        root = self.store.read(lambda tx: tasks.root(tx, task_id))
+        return root is not None and root.handler in self.handlers and root.handler is not None
+
+    def _check_profiles(self) -> None:
+        for tool in self.tools.values():
+            if tool.provider is not None and tool.provider not in self.profiles:
+                known = ", ".join(sorted(self.profiles))
+                raise UsageError(
+                    f"Tool {tool.name}: provider {tool.provider!r} is not in the profiles given ({known}).",
+                    hint="Pass providers= with that table, or leave provider= out: then unknown outcomes are held.",
+                )
+
+
+def post_submit(path: str | Path, handler: str, /, *, task_id: str, **input: Any) -> str:
+    """Submit a task to a journal another process owns: one synced message. Returns the message's id.
+
+    A conflict (same id, other input) is recorded on the task by its writer. Raises InvalidArguments for input that
+    JSON cannot hold.
+    """
+    _check_task_id(task_id)
+    stored = codec.loads(codec.dumps(input, what="input"))
+    return inbox.post(Path(path), {"kind": "submit", "handler": handler, "task_id": task_id, "input": stored})
+
+
+def _by_name(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for candidate in given:
+        tool = require_tool(candidate)
+        if found.get(tool.name, tool) is not tool:
+            raise UsageError(f"Tool {tool.name}: two tools have this name.", hint="Give one of them name=.")
+        found[tool.name] = tool
+    return found
+
+
+def _check_task_id(task_id: str) -> None:
+    if not task_id or len(task_id) > _MAX_ID_CHARACTERS or "\x00" in task_id:
+        raise UsageError(f"Task id {task_id!r}: text of 1 to {_MAX_ID_CHARACTERS} characters without NUL is wanted.")
+    try:
+        task_id.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"Task id {task_id!r}: has a lone surrogate.") from error

@@ -1,0 +1,188 @@
+"""One dispatch of an intent, and the record of what it proved; one status query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from journal import attempts, clock, codec, evidence, failures, freeze, steps
+from journal.attempts import Mark
+from journal.errors import NoEffect
+from journal.models import Evidence, FrozenRequest, Step
+from journal.ops import Call, Steps, Write
+from journal.providers.classify import Outcome
+from journal.providers.profile import Profile
+from journal.providers.status import StatusAnswer
+from journal.secrets import Secrets
+from journal.store import Store, Transaction
+from journal.tools import Call as ToolCall
+from journal.tools import Tool
+
+# Law 6: older than this between the mark and the first byte, nothing is sent.
+MAX_SEND_DELAY = 5.0
+_RELAXED_WINDOW_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A mutating step's stored bytes and the promises they were made under."""
+
+    step: Step
+    profile: Profile
+    request: FrozenRequest | None
+
+    @property
+    def synced_commit(self) -> bool:
+        """Whether the commit must be synced: no, where a lost one would be settled again without a person."""
+        window = self.profile.window
+        dedupes = self.profile.keyed and window is not None and window.total_seconds() >= _RELAXED_WINDOW_SECONDS
+        return not (dedupes or self.profile.asks)
+
+
+def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, mark: Mark) -> Steps[str | None]:
+    """Send what the mark announced and record its outcome; returns the output's text when the step is committed.
+
+    A kill anywhere in here leaves a mark without outcome: unknown.
+    """
+    if intent.request is not None:
+        outcome: Outcome = yield Call(lambda: _send_request(store, secrets, intent, mark))
+    else:
+        assert tool is not None
+        outcome = yield from _run_tool(store, tool, intent, mark)
+    text: str | None = yield Write(
+        store, lambda tx: record(tx, intent, mark, outcome, secrets), sync=intent.synced_commit, outcome=True
+    )
+    return text
+
+
+def record(tx: Transaction, intent: Intent, mark: Mark, outcome: Outcome, secrets: Secrets) -> str | None:
+    """Give the attempt its verdict and, for a plain success, commit the step in the same transaction."""
+    text, complete = codec.dumps_output(outcome.output)
+    text = secrets.hide(text)
+    plain = outcome.verdict == "applied" and outcome.kind == "accepted"
+    settled = attempts.settle(
+        tx,
+        mark,
+        verdict=outcome.verdict,
+        kind=outcome.kind,
+        http_status=outcome.http_status,
+        detail=secrets.hide(outcome.detail),
+        retry_after_at=outcome.retry_after_at,
+        output_json=text if outcome.has_output and not plain else None,
+    )
+    if not settled:
+        _keep_late_outcome(tx, intent.step, mark, outcome)
+        return None
+    if plain:
+        duration = max(0.0, clock.boot_seconds() - mark.boottime)
+        complete = complete and outcome.has_output
+        if steps.commit(tx, mark.task_id, mark.step_index, text, complete=complete, duration=duration):
+            return text
+    return None
+
+
+def _keep_late_outcome(tx: Transaction, step: Step, mark: Mark, outcome: Outcome) -> None:
+    moment = clock.moment()
+    evidence.add(
+        tx,
+        Evidence(
+            task_id=step.task_id,
+            step_index=step.step_index,
+            attempt=mark.attempt,
+            asked_at=moment.wall,
+            asked_boottime=moment.boot,
+            os_boot_id=moment.os_boot_id,
+            answer="unknown",
+            source="late",
+            http_status=outcome.http_status,
+            detail=f"an outcome arrived after the attempt was settled: {outcome.verdict}",
+        ),
+    )
+
+
+def _send_request(store: Store, secrets: Secrets, intent: Intent, mark: Mark) -> Outcome:
+    from journal import http
+
+    assert intent.request is not None
+    secrets.learn(freeze.references(intent.request))
+    return http.send(
+        intent.request,
+        profile=intent.profile,
+        redispatch=mark.redispatch,
+        guard=lambda: stale(store, mark),
+        environ=secrets.environ,
+    )
+
+
+def _run_tool(store: Store, tool: Tool, intent: Intent, mark: Mark) -> Steps[Outcome]:
+    reason = stale(store, mark)
+    if reason is not None:
+        return Outcome(verdict="not_sent", kind="stale", detail=reason)
+    step = intent.step
+    assert step.idempotency_key is not None
+    assert step.arguments_json is not None
+    call = ToolCall(step.idempotency_key, step.task_id, step.step_index, mark.attempt)
+    arguments = codec.loads(step.arguments_json)
+    try:
+        value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
+    except NoEffect as error:
+        return _failed(error, verdict="no_effect", kind="rejected")
+    except Exception as error:
+        return _failed(error, verdict="unknown", kind="raised")
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        # An interrupt is no outcome of the step: what the call did stays unknown.
+        outcome = Outcome(verdict="unknown", kind="no_outcome", detail=f"interrupted: {type(error).__name__}")
+        yield Write(store, lambda tx: record(tx, intent, mark, outcome, Secrets({})), sync=True)
+        raise
+    return Outcome(verdict="applied", kind="accepted", output=value, has_output=True)
+
+
+def _failed(error: Exception, *, verdict: Any, kind: Any) -> Outcome:
+    stored = failures.to_json(error)
+    return Outcome(
+        verdict=verdict,
+        kind=kind,
+        detail=codec.loads(stored)["message"],
+        output=codec.loads(stored),
+        has_output=True,
+    )
+
+
+def stale(store: Store, mark: Mark) -> str | None:
+    """Why the mark may not be acted on any more, or None (law 6)."""
+    if not store.is_current():
+        return "another writer has taken over"
+    age = clock.boot_seconds() - mark.boottime
+    if age > MAX_SEND_DELAY:
+        return f"{age:.1f} s passed between the mark and the first byte"
+    return None
+
+
+def ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> Steps[StatusAnswer]:
+    """Ask the provider, or the tool's `status=`, about the key. Never raises for an answer it cannot read."""
+    step, profile = intent.step, intent.profile
+    assert step.idempotency_key is not None
+    key = step.idempotency_key
+    if profile.status is not None and profile.status.by_tool:
+        assert tool is not None
+        call = ToolCall(key, step.task_id, step.step_index, attempt)
+        try:
+            output = yield Call(lambda: tool.ask_status(call, step.arguments_json or "{}"))
+        except Exception as error:
+            return StatusAnswer(answer="unknown", detail=f"status= raised {type(error).__name__}: {error}")
+        if output is None:
+            return StatusAnswer(answer="absent", detail="status= found nothing under this key")
+        return StatusAnswer(answer="exists", detail="status= found the effect", output=output, has_output=True)
+    request = intent.request
+    assert request is not None
+    secrets.learn(freeze.references(request))
+
+    def over_http() -> StatusAnswer:
+        from journal import http
+
+        return http.ask_status(request, profile=profile, key=key, environ=secrets.environ)
+
+    answer: StatusAnswer = yield Call(over_http)
+    return answer

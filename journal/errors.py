@@ -1,0 +1,129 @@
+"""Every error of the runtime: what, which, why, and a next step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class StepkeeperError(Exception):
+    """Base of every error the runtime raises on purpose.
+
+    The text is a sentence; `hint`, where there is one, says what to do next.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{message} {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(StepkeeperError):
+    """The runtime was called in a way it cannot honour; nothing was written."""
+
+
+class InvalidArguments(UsageError):
+    """A value cannot be stored as strict JSON; refused before the intent was written."""
+
+    def __init__(self, message: str, *, path: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+class ProfileError(UsageError):
+    """A provider profile is not what the loader accepts."""
+
+
+class JournalBusy(StepkeeperError):
+    """Another process is the journal's writer."""
+
+    def __init__(self, message: str, *, pid: int | None, role: str | None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.pid = pid
+        self.role = role
+
+
+class JournalFailed(StepkeeperError):
+    """The journal could not be written; this process starts no further step."""
+
+
+class JournalUnreadable(StepkeeperError):
+    """The file cannot be read as a journal; `kind` names the reason in one word."""
+
+    def __init__(self, message: str, *, kind: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+
+
+class ForkedTask(UsageError):
+    """A forked child used a journal that belongs to its parent."""
+
+
+class UnorderedStep(UsageError):
+    """A step was asked for from a thread or asyncio task that did not open the task."""
+
+
+class TaskClosed(UsageError):
+    """The task gives out no further index in this process."""
+
+
+class TaskConflict(UsageError):
+    """The same task id was submitted with another handler or other input."""
+
+
+class TaskCancelled(StepkeeperError):
+    """An operator cancelled the task; it takes no further step."""
+
+
+class Diverged(StepkeeperError):
+    """The code asks for another step than the journal holds at this index; nothing was sent."""
+
+
+class StepHeld(StepkeeperError):
+    """A pending step waits for a person; `reason` is the stored hold reason."""
+
+    def __init__(self, message: str, *, task_id: str, step_index: int, reason: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.task_id = task_id
+        self.step_index = step_index
+        self.reason = reason
+
+
+class OutcomeUnknown(StepHeld):
+    """A held step whose effect may or may not have happened."""
+
+
+class StepWaiting(StepkeeperError):
+    """A pending step is due later; `until` is on disk."""
+
+    def __init__(self, message: str, *, task_id: str, step_index: int, until: datetime, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.task_id = task_id
+        self.step_index = step_index
+        self.until = until
+
+
+class StepFailed(StepkeeperError):
+    """The tool failed; the failure is stored and a resume raises it again.
+
+    `type` is the exception's qualified name, `chain` the texts of its causes, outermost first.
+    """
+
+    def __init__(self, message: str, *, type: str, chain: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.type = type
+        self.chain = chain
+
+
+class StepAbandoned(StepkeeperError):
+    """An operator ended the step; `reason` is theirs."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class NoEffect(StepkeeperError):
+    """Raise it from a mutating tool where surely nothing happened: the step fails instead of being held."""

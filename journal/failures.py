@@ -1,0 +1,54 @@
+"""Failures as data: what a tool raised, stored so that a resume raises the same."""
+
+from __future__ import annotations
+
+import json
+
+from journal.errors import StepAbandoned, StepFailed
+
+_CHAIN_LIMIT = 10
+_TEXT_LIMIT = 4000
+
+
+def to_json(error: BaseException) -> str:
+    """Type, message and chain of an exception as strict JSON."""
+    chain: list[str] = []
+    seen = {id(error)}
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    while cause is not None and id(cause) not in seen and len(chain) < _CHAIN_LIMIT:
+        seen.add(id(cause))
+        chain.append(f"{_name(cause)}: {_text(cause)}")
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return make(_name(error), _text(error), chain)
+
+
+def make(type_name: str, message: str, chain: list[str] | None = None) -> str:
+    """A stored failure of the given words."""
+    return json.dumps({"type": type_name, "message": message, "chain": chain or []}, sort_keys=True)
+
+
+def to_error(error_json: str | None, what: str) -> StepFailed:
+    """The StepFailed a stored failure stands for."""
+    stored = json.loads(error_json) if error_json else {}
+    message = f"{what}: {stored.get('type', 'error')}: {stored.get('message', 'no message was stored')}"
+    return StepFailed(message, type=str(stored.get("type", "")), chain=tuple(stored.get("chain", ())))
+
+
+def to_abandoned(error_json: str | None, what: str) -> StepAbandoned:
+    """The StepAbandoned an ended step stands for."""
+    stored = json.loads(error_json) if error_json else {}
+    reason = str(stored.get("message", ""))
+    return StepAbandoned(f"{what}: an operator ended it: {reason}", reason=reason)
+
+
+def _name(error: BaseException) -> str:
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception as second:
+        text = f"<its text raised {type(second).__name__}>"
+    return text.encode("utf-8", "backslashreplace").decode()[:_TEXT_LIMIT]

@@ -1,0 +1,106 @@
+"""Messages to a journal's writer from everyone who is not it.
+
+One message is one file in `<journal>.inbox/` (0700): written, synced, renamed into place. The writer applies each
+once, in a transaction with the message's id, then unlinks it: a kill between the two applies nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from journal import clock
+from journal.errors import UsageError
+
+KINDS = ("submit", "decision", "status", "evidence", "cancel", "prune")
+# A message larger than this is not from us; reading it would only help whoever wrote it.
+MAX_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message file. `body` is None where the file could not be read as a message; `problem` says why."""
+
+    path: Path
+    message_id: str
+    kind: str
+    body: dict[str, Any] | None
+    problem: str = ""
+
+
+def inbox_path(journal: Path) -> Path:
+    """Where the journal's messages lie."""
+    return journal.with_name(journal.name + ".inbox")
+
+
+def post(journal: Path | str, message: dict[str, Any]) -> str:
+    """Leave a message for the writer; it is on disk when this returns. Returns its id.
+
+    A message that brings its own `message_id` may be posted twice: it is applied once.
+    """
+    kind = message.get("kind")
+    if kind not in KINDS:
+        raise UsageError(f"Message kind {kind!r}: not one of {', '.join(KINDS)}.")
+    message_id = str(message.get("message_id") or uuid.uuid4().hex)
+    if not message_id.replace("-", "").isalnum() or len(message_id) > 64:
+        raise UsageError(f"Message id {message_id!r}: letters, digits and '-' only, at most 64.")
+    body = {"created_at": clock.now_text(), **message, "message_id": message_id}
+    folder = inbox_path(Path(journal))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # The stamp in front keeps arrival order; the id behind it makes a second posting of one message the same name.
+    name = f"{body['created_at'].replace(':', '')}-{message_id}.json"
+    _write_synced(folder, name, json.dumps(body, sort_keys=True, allow_nan=False).encode())
+    return message_id
+
+
+def pending(journal: Path | str) -> list[Message]:
+    """The messages that wait, oldest first. A file that is no message is returned with its problem, never raised."""
+    folder = inbox_path(Path(journal))
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    except FileNotFoundError:
+        return []
+    return [_read(folder / name) for name in names]
+
+
+def remove(message: Message) -> None:
+    """Unlink an applied message; harmless when it is gone."""
+    message.path.unlink(missing_ok=True)
+
+
+def set_aside(message: Message) -> None:
+    """Keep a file that is no message out of the way, under a name nobody reads as one."""
+    message.path.rename(message.path.with_suffix(".refused"))
+
+
+def _read(path: Path) -> Message:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return Message(path, "", "", None, f"is larger than {MAX_BYTES} bytes")
+        body = json.loads(path.read_bytes())
+        return Message(path, str(body["message_id"]), str(body["kind"]), body)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return Message(path, "", "", None, f"is not a message: {type(error).__name__}")
+
+
+def _write_synced(folder: Path, name: str, data: bytes) -> None:
+    temporary = folder / f".{name}.{uuid.uuid4().hex}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    # A kill before the rename leaves only a hidden file that no writer reads.
+    os.rename(temporary, folder / name)
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

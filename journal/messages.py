@@ -1,0 +1,192 @@
+"""Applying messages: each once, its checks and its effect in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from journal import attempts, clock, codec, decisions, evidence, failures, steps, tasks
+from journal.errors import InvalidArguments, TaskConflict
+from journal.inbox import Message
+from journal.models import Evidence, Step
+from journal.store import Transaction
+
+_DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
+_ANSWERS = ("exists", "absent", "in_progress", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a message did: a sentence, and the step that should now be looked at again, if any."""
+
+    sentence: str
+    task_id: str | None = None
+    step_index: int | None = None
+    ask: bool = False
+
+
+class Malformed(ValueError):
+    """A message lacks what its kind needs."""
+
+
+def apply(tx: Transaction, message: Message, *, agent: str) -> Applied:
+    """Apply one message. Applying it again changes nothing. Raises Malformed for one that cannot mean anything."""
+    body = message.body
+    if body is None:
+        raise Malformed(message.problem)
+    try:
+        return _KINDS[message.kind](tx, body, agent)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise Malformed(f"a {message.kind} message lacks or misstates {error}") from error
+
+
+def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id, handler = _text(body, "task_id"), _text(body, "handler")
+    try:
+        input_json = codec.dumps(dict(body["input"]), what="input")
+        tasks.submit(tx, task_id, handler, input_json, agent)
+    except InvalidArguments as error:
+        raise Malformed(str(error)) from error
+    except TaskConflict as error:
+        tasks.note_conflict(tx, task_id, f"{clock.now_text()}: {error.message}")
+        return Applied(f"submit {task_id}: conflict: {error.message}")
+    return Applied(f"submit {task_id}: queued", task_id)
+
+
+def _cancel(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id = _text(body, "task_id")
+    done = tasks.cancel(tx, task_id, f"{body.get('actor', '')}: {body.get('reason', '')}")
+    return Applied(f"cancel {task_id}: {'cancelled' if done else 'it had ended'}")
+
+
+def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id, index = _text(body, "task_id"), _index(body)
+    step = steps.find(tx, task_id, index)
+    if step is None or step.status != "pending" or attempts.is_in_flight(tx, task_id, index):
+        return Applied(f"status of step {index} of {task_id}: nothing to ask")
+    return Applied(f"status of step {index} of {task_id}: asking", task_id, index, ask=True)
+
+
+def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id, index = _text(body, "task_id"), _index(body)
+    if body["answer"] not in _ANSWERS:
+        raise Malformed(f"answer {body['answer']!r}")
+    found = Evidence(
+        task_id=task_id,
+        step_index=index,
+        attempt=int(body["attempt"]),
+        asked_at=clock.parse(body["asked_at"]),
+        asked_boottime=float(body["asked_boottime"]),
+        os_boot_id=str(body["os_boot_id"]),
+        answer=body["answer"],
+        source=str(body.get("source", "worker")),
+        http_status=body.get("http_status"),
+        detail=str(body.get("detail", "")),
+        output_json=body.get("output_json"),
+        in_flight=bool(body.get("in_flight", False)),
+    )
+    step = steps.find(tx, task_id, index)
+    if step is None:
+        return Applied(f"evidence on step {index} of {task_id}: no such step")
+    evidence.add(tx, found, message_id=body["message_id"])
+    if step.status != "pending":
+        return Applied(f"evidence on step {index} of {task_id}: kept; the step was settled before")
+    tasks.requeue(tx, task_id)
+    return Applied(f"evidence on step {index} of {task_id}: {found.answer}", task_id, index)
+
+
+def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    kind, task_id = _text(body, "decision"), _text(body, "task_id")
+    seen = decisions.find(tx, body["message_id"])
+    if seen is not None:
+        return Applied(f"{kind} of {task_id}: was applied before: {seen.outcome}")
+    if kind == "cancel_task":
+        decisions.add(tx, {**body, "step_index": None}, "applied")
+        return _cancel(tx, body, agent)
+    index = _index(body)
+    step = steps.find(tx, task_id, index)
+    refusal = _refusal(tx, step, body, kind)
+    output = body.get("output")
+    if refusal is None and kind == "mark_committed":
+        try:
+            output = codec.dumps(output, what="output")
+        except InvalidArguments as error:
+            refusal = f"the output cannot be stored: {error.message}"
+    if refusal is not None:
+        decisions.add(tx, {**body, "output": None}, f"refused: {refusal}")
+        return Applied(f"{kind} of step {index} of {task_id}: refused: {refusal}")
+    assert step is not None
+    decisions.add(tx, body, "applied")
+    _carry_out(tx, step, kind, body, output)
+    tasks.requeue(tx, task_id)
+    return Applied(f"{kind} of step {index} of {task_id}: applied", task_id, index)
+
+
+def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str) -> str | None:
+    """Why the decision may not be applied: it is bound to the bytes, the key and the dispatches that were shown."""
+    if kind not in _DECIDED_STEPS:
+        return f"{kind} is not a decision this version applies"
+    if step is None:
+        return "there is no such step"
+    if step.status != "pending":
+        return f"the step is {step.status} already"
+    if body.get("key") != step.idempotency_key:
+        return "the key is not the one that was shown"
+    if body.get("payload_sha256") != step.payload_sha256:
+        return "the payload is not the one that was shown"
+    if body.get("dispatches") != attempts.dispatches(tx, step.task_id, step.step_index):
+        return "it was dispatched again meanwhile"
+    expires = body.get("expires_at")
+    if expires is None or clock.parse(expires) <= clock.parse(tx.now):
+        return f"it expired at {expires}"
+    if attempts.is_in_flight(tx, step.task_id, step.step_index):
+        return "an attempt is in flight"
+    if decisions.unused(tx, step.task_id, step.step_index) is not None:
+        return "another approval waits to be used"
+    return None
+
+
+def _carry_out(tx: Transaction, step: Step, kind: str, body: dict[str, Any], output: Any) -> None:
+    task_id, index = step.task_id, step.step_index
+    by = f"{body.get('actor', '')}: {body.get('reason', '')}"
+    if kind == "replay":
+        steps.release(tx, task_id, index)
+        if step.effect != "mutating":
+            # A quarantined step that changes nothing: it starts afresh, and there is nothing to consume.
+            steps.reset_starts(tx, task_id, index)
+            decisions.consume(tx, body["message_id"], 0)
+    elif kind == "mark_committed":
+        steps.commit(tx, task_id, index, output, reference=body.get("reference"))
+    elif kind == "mark_not_applied":
+        attempts.settle_unknown_as_no_effect(tx, task_id, index, f"an operator said so: {by}")
+        steps.hold(tx, task_id, index, "not_applied", "An operator said that nothing happened; a replay sends it.")
+    else:
+        steps.end(tx, task_id, index, "abandoned", failures.make("Abandoned", str(body.get("reason", ""))))
+
+
+def _prune(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    raise Malformed("prune is not supported by this version")
+
+
+_KINDS = {
+    "submit": _submit,
+    "decision": _decision,
+    "status": _status,
+    "evidence": _evidence,
+    "cancel": _cancel,
+    "prune": _prune,
+}
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body[name]
+    if not isinstance(value, str) or not value:
+        raise Malformed(name)
+    return value
+
+
+def _index(body: dict[str, Any]) -> int:
+    value = body["step_index"]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise Malformed("step_index")
+    return value

@@ -1,0 +1,179 @@
+"""What happens at one model call: asked once, its answer kept, its tokens counted."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from journal import boots, clock, codec, failures, keys, model_calls, steps, usage
+from journal.errors import InvalidArguments, StepWaiting
+from journal.models import Step
+from journal.ops import Call, Read, Sleep, Steps, Write
+from journal.protocol import Session, check_divergence, end_failed, start_again, stored_outcome
+from journal.reply import Reply
+from journal.store import Transaction
+
+_PREVIEW_CHARACTERS = 200
+_POLL = timedelta(seconds=0.2)
+
+
+def model_step(
+    session: Session, function: Callable[..., Any], index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Steps[Reply]:
+    """One `ask`: the Reply from the journal, or one call of the model."""
+    new = _new_step(session, function, index, args, kwargs)
+    desk = session.desk
+    if index < session.stored:
+        stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        if stored is not None:
+            yield from check_divergence(session, stored, new, {})
+            if stored.status != "pending":
+                return _reply(stored_outcome(session, stored))
+            yield from _settled_first(session, index)
+            yield from start_again(session, stored)
+            return (yield from _call(session, function, new, args, kwargs))
+    yield from _settled_first(session, index)
+
+    def begin(tx: Transaction) -> None:
+        session.begin(tx)
+        steps.insert(tx, new)
+
+    yield Write(desk.store, begin)
+    return (yield from _call(session, function, new, args, kwargs))
+
+
+def _settled_first(session: Session, index: int) -> Steps[None]:
+    """No model is called while the task has an intent of an older boot: a sibling step is settling it now."""
+    desk = session.desk
+    deadline = clock.wall() + desk.max_wait
+    while (yield Read(desk.store, lambda tx: steps.has_older_intent(tx, session.task_id))):
+        if session.is_closed() or clock.wall() > deadline:
+            raise StepWaiting(
+                f"Step {index} of {session.task_id}: an earlier intent is not resolved, so no model is called.",
+                task_id=session.task_id,
+                step_index=index,
+                until=clock.wall() + desk.max_wait,
+            )
+        yield Sleep(clock.wall() + _POLL, session.is_closed)
+
+
+def _new_step(
+    session: Session, function: Callable[..., Any], index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> steps.NewStep:
+    prompt = codec.dumps(_bind(function, args, kwargs), what="prompt")
+    session.desk.secrets.refuse(prompt, f"Step {index} ({_name(function)})")
+    described: dict[str, Any] = {
+        "prompt_bytes": len(prompt.encode()),
+        "prompt_sha256": keys.sha256_hex(prompt),
+        "preview": prompt[:_PREVIEW_CHARACTERS],
+    }
+    if session.keep_prompt:
+        described["prompt"] = prompt
+    text = codec.dumps(described)
+    return steps.NewStep(
+        task_id=session.task_id,
+        step_index=index,
+        tool_name=_name(function),
+        effect="model",
+        key=keys.key(session.task_id, index, text),
+        arguments_json=text,
+    )
+
+
+def _call(
+    session: Session, function: Callable[..., Any], new: steps.NewStep, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Steps[Reply]:
+    desk = session.desk
+
+    def opened(tx: Transaction) -> int:
+        if session.is_recovering():
+            boots.count_recovery_model_call(tx)
+        return model_calls.open_call(tx, new.task_id, new.step_index)
+
+    number: int = yield Write(desk.store, opened)
+    started = clock.boot_seconds()
+    try:
+        answer = yield Call(lambda: function(*args, **kwargs), blocking=not inspect.iscoroutinefunction(function))
+    except Exception as error:
+        text = failures.to_json(error)
+        yield Write(desk.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
+        yield from end_failed(session, new.task_id, new.step_index, text)
+        raise failures.to_error(desk.secrets.hide(text), f"Step {new.step_index} ({new.tool_name})") from error
+    except GeneratorExit:
+        raise
+    except BaseException:
+
+        def interrupted(tx: Transaction) -> None:
+            _close_unknown(tx, new, number, "interrupted")
+            steps.uncount_start(tx, new.task_id, new.step_index)
+
+        yield Write(desk.store, interrupted)
+        raise
+    reply = answer if isinstance(answer, Reply) else Reply(answer)
+    text, complete = codec.dumps_output(_stored(reply))
+    text = desk.secrets.hide(text)
+    duration = max(0.0, clock.boot_seconds() - started)
+
+    def commit(tx: Transaction) -> None:
+        _close(tx, new, number, reply)
+        steps.commit(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
+
+    yield Write(desk.store, commit, outcome=True)
+    return _reply(codec.loads(text))
+
+
+def _close(tx: Transaction, new: steps.NewStep, number: int, reply: Reply) -> None:
+    raw = None if reply.usage is None else codec.dumps_output(reply.usage)[0]
+    model_calls.close_call(
+        tx,
+        new.task_id,
+        new.step_index,
+        number,
+        usage.normalise(reply.usage),
+        raw_usage=raw,
+        model=reply.model,
+        request_model=reply.request_model,
+        response_id=reply.response_id,
+        service_tier=reply.service_tier,
+    )
+
+
+def _close_unknown(tx: Transaction, new: steps.NewStep, number: int, why: str) -> None:
+    model_calls.close_call(
+        tx, new.task_id, new.step_index, number, usage.Usage(state="unknown", flags=why), raw_usage=None
+    )
+
+
+def _stored(reply: Reply) -> dict[str, Any]:
+    return {
+        "content": reply.content,
+        "usage": reply.usage,
+        "model": reply.model,
+        "response_id": reply.response_id,
+        "calls": list(reply.calls),
+        "request_model": reply.request_model,
+        "service_tier": reply.service_tier,
+    }
+
+
+def _reply(stored: Any) -> Reply:
+    return Reply(**{**stored, "calls": tuple(stored.get("calls", ()))})
+
+
+def _bind(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return {"args": list(args), **kwargs}
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise InvalidArguments(f"{_name(function)}: {error}.", path="$", hint="Nothing was written.") from error
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

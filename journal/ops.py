@@ -1,0 +1,120 @@
+"""One protocol, two drivers: a step is a generator of these operations, run by `drive` or `drive_async`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from journal import clock
+from journal.store import Store, Transaction
+
+T = TypeVar("T")
+Steps = Generator["Operation", Any, T]
+# How long a sleep goes without looking whether a message woke it: a message is acted on within this time.
+_WAKE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Run a change in a transaction. `outcome` writes are tried until they are on disk (DESIGN.md, durability 5)."""
+
+    store: Store
+    change: Callable[[Transaction], Any]
+    sync: bool = False
+    outcome: bool = False
+
+    def perform(self) -> Any:
+        write = self.store.write_outcome if self.outcome else self.store.write
+        return write(self.change, sync=self.sync)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Look at the journal, outside any transaction."""
+
+    store: Store
+    look: Callable[[Transaction], Any]
+
+    def perform(self) -> Any:
+        return self.store.read(self.look)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call something outside the journal. `blocking` marks a sync function that async tasks run in a thread."""
+
+    function: Callable[[], Any]
+    blocking: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Sleep until a time, or until `woken` says that something changed."""
+
+    until: datetime
+    woken: Callable[[], bool]
+
+
+Operation = Write | Read | Call | Sleep
+
+
+def drive(steps: Steps[T]) -> T:
+    """Run a protocol to its end in this thread."""
+    try:
+        operation = next(steps)
+        while True:
+            try:
+                value = _perform(operation)
+            except BaseException as error:
+                operation = steps.throw(error)
+            else:
+                operation = steps.send(value)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def _perform(operation: Operation) -> Any:
+    if isinstance(operation, Write | Read):
+        return operation.perform()
+    if isinstance(operation, Sleep):
+        while (left := clock.slice_until(operation.until)) > 0 and not operation.woken():
+            time.sleep(min(left, _WAKE_SECONDS))
+        return None
+    value = operation.function()
+    if inspect.iscoroutine(value):
+        return asyncio.run(value)
+    return value
+
+
+async def drive_async(steps: Steps[T]) -> T:
+    """Run a protocol to its end in an event loop; what blocks runs in a thread."""
+    try:
+        operation = next(steps)
+        while True:
+            try:
+                value = await _perform_async(operation)
+            except BaseException as error:
+                operation = steps.throw(error)
+            else:
+                operation = steps.send(value)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+async def _perform_async(operation: Operation) -> Any:
+    if isinstance(operation, Write | Read):
+        # Shielded: a cancelled step must not leave a write half told.
+        return await asyncio.shield(asyncio.to_thread(operation.perform))
+    if isinstance(operation, Sleep):
+        while (left := clock.slice_until(operation.until)) > 0 and not operation.woken():
+            await asyncio.sleep(min(left, _WAKE_SECONDS))
+        return None
+    value = await asyncio.to_thread(operation.function) if operation.blocking else operation.function()
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,158 @@
+"""The OS lock that makes one process a journal's only writer.
+
+`flock` on `<journal>.lock`: no clock decides a takeover, and a killed holder's lock is free at once. The lock file
+is never unlinked, renamed or replaced; its text (pid, role) is a courtesy for messages, the lock is the truth.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+import weakref
+from pathlib import Path
+
+from journal.errors import JournalBusy
+from journal.models import Writer
+
+WAIT_SECONDS = 10.0
+_POLL = 0.05
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def lock_path(journal: Path) -> Path:
+    """Where the journal's lock file is."""
+    return journal.with_name(journal.name + ".lock")
+
+
+class Lock:
+    """The writer's lock of one journal."""
+
+    def __init__(self, journal: Path, *, role: str) -> None:
+        self.path = lock_path(journal)
+        self.journal = journal
+        self.role = role
+        self._descriptor: int | None = None
+
+    def acquire(self, *, wait: float = WAIT_SECONDS) -> None:
+        """Take the lock. Waits up to `wait` seconds for a holder that is no agent, not at all for an agent.
+
+        Raises JournalBusy with the holder's pid and role.
+        """
+        # Not inheritable: a child process that outlives us must not keep the journal locked.
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + wait
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                written = _written(self.path)
+                if (written is not None and written.role == "agent") or time.monotonic() >= deadline:
+                    os.close(descriptor)
+                    raise _busy(self.journal, self.path, written) from None
+                time.sleep(_POLL)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "role": self.role}).encode(), 0)
+        self._descriptor = descriptor
+        _held.add(self)
+
+    def release(self) -> None:
+        """Give the lock back; harmless when it is not held."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            _held.discard(self)
+            os.close(descriptor)
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
+
+    def _forget(self) -> None:
+        # In a forked child: close the copy, never LOCK_UN, which would unlock the parent too.
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _forget_all() -> None:
+    for lock in list(_held):
+        lock._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def holder(journal: Path) -> Writer | None:
+    """Who writes this journal now, or None. Looks only: never takes the lock, not even for a moment."""
+    path = lock_path(journal)
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    pid = _kernel_holder(stat.st_dev, stat.st_ino)
+    if pid is None:
+        return None
+    written = _written(path)
+    if written is None:
+        return Writer(pid=pid, role="unknown")
+    return written
+
+
+def _kernel_holder(device: int, inode: int) -> int | None:
+    """The pid /proc/locks names for an flock on this file; a lock nobody names is still a lock."""
+    wanted = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+            for line in file:
+                parts = line.split()
+                if len(parts) >= 6 and parts[1] == "FLOCK" and parts[5] == wanted:
+                    return int(parts[4])
+    except OSError:
+        return None
+    return None
+
+
+def _written(path: Path) -> Writer | None:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return Writer(pid=int(value["pid"]), role=str(value["role"]), alive=Path(f"/proc/{value['pid']}").exists())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _busy(journal: Path, path: Path, written: Writer | None) -> JournalBusy:
+    if written is not None and written.alive:
+        return JournalBusy(
+            f"Journal {journal.name}: held by pid {written.pid} ({written.role}).",
+            pid=written.pid,
+            role=written.role,
+            hint="Stop that process, or post messages to it instead of opening the journal.",
+        )
+    holders = _openers(path)
+    names = ", ".join(str(pid) for pid in holders) or "a process that cannot be seen from here"
+    return JournalBusy(
+        f"Journal {journal.name}: held by pid {names}, which inherited the lock of a writer that is gone.",
+        pid=holders[0] if holders else None,
+        role=written.role if written else None,
+        hint="End that process; see docs/known-limits.md on forking past Python's hooks.",
+    )
+
+
+def _openers(path: Path) -> list[int]:
+    """Processes other than this one that have the lock file open."""
+    found = []
+    target = str(path.resolve())
+    for entry in Path("/proc").glob("[0-9]*"):
+        if int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            for descriptor in (entry / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if os.readlink(descriptor) == target:
+                        found.append(int(entry.name))
+                        break
+    return found

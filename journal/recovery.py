@@ -1,0 +1,179 @@
+"""Recovery: settle every intent that can be settled, without one model call.
+
+`recover` is the agent's own, at its start. `reconcile_file` is anybody else's (a worker, the command line): it
+visits, does what needs no code of the agent's, and leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from journal import clock, codec, inbox, messages, steps, tasks
+from journal.actions import Now
+from journal.errors import StepHeld, StepWaiting
+from journal.inbox import Message
+from journal.messages import Applied, Malformed
+from journal.ops import drive
+from journal.ownership import WAIT_SECONDS
+from journal.providers.status import StatusAnswer
+from journal.secrets import Secrets
+from journal.settle import AskFirst, Desk, NotHere, Snapshot, look, settle
+from journal.store import Store, Transaction
+
+# A visit that asks the provider posts the answer and comes again; more rounds than this help nobody.
+_ROUNDS = 5
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What recovery did, as counts and sentences. `model_calls` is always 0: recovery has no way to make one."""
+
+    settled: int = 0
+    held: int = 0
+    waiting: int = 0
+    left: int = 0
+    messages: int = 0
+    model_calls: int = 0
+    lines: list[str] = field(default_factory=list)
+
+
+def apply_messages(store: Store, *, agent: str, report: RecoveryReport) -> list[Applied]:
+    """Apply every waiting message once, oldest first; what is no message is set aside under `.refused`."""
+    found = []
+    for message in inbox.pending(store.path):
+        try:
+            applied = _apply(store, message, agent)
+        except Malformed as error:
+            inbox.set_aside(message)
+            report.lines.append(f"message {message.path.name}: refused: {error}")
+            continue
+        # A kill before this line leaves the file; applying it again changes nothing.
+        inbox.remove(message)
+        report.messages += 1
+        report.lines.append(applied.sentence)
+        found.append(applied)
+    return found
+
+
+def recover_steps(
+    desk: Desk, wanted: list[tuple[str, int]], report: RecoveryReport, *, skip: Callable[[str], bool] = lambda _: False
+) -> list[tuple[str, int]]:
+    """Settle these intents as far as `desk.mode` allows; returns those that need a status query first."""
+    return [at for at in wanted if not skip(at[0]) and _recover_step(desk, *at, report)]
+
+
+def _apply(store: Store, message: Message, agent: str) -> Applied:
+    return store.write(lambda tx: messages.apply(tx, message, agent=agent), sync=True)
+
+
+def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) -> bool:
+    """Settle one intent; True when the provider must be asked first."""
+    name = f"step {index} of {task_id}"
+    try:
+        step = drive(settle(desk, task_id, index))
+    except StepHeld as error:
+        report.held += 1
+        report.lines.append(f"{name}: held: {error.reason}")
+    except StepWaiting as error:
+        until = error.until
+        report.waiting += 1
+        report.lines.append(f"{name}: due at {clock.text(until)}")
+        desk.store.write(lambda tx: _put_off(tx, task_id, index, until), sync=False)
+    except AskFirst:
+        return True
+    except NotHere as error:
+        report.left += 1
+        report.lines.append(f"{name}: left to its agent: {error.message}")
+    else:
+        report.settled += 1
+        report.lines.append(f"{name}: {step.status}")
+        desk.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)
+    return False
+
+
+def reconcile_file(
+    path: Path | str, *, role: str, providers: object = None, wait: float = WAIT_SECONDS
+) -> RecoveryReport:
+    """Visit a journal that no agent holds: apply its messages and settle what needs no code of the agent's.
+
+    Profiles are those stored with each intent; `providers` is accepted for the day an operator may override them and
+    must be None or a readable file. Raises JournalBusy while an agent, or longer than `wait` anyone else, holds it.
+    """
+    path = Path(path)
+    report = RecoveryReport()
+    secrets = Secrets()
+    for _ in range(_ROUNDS):
+        asking = _visit(path, role, wait, secrets, report)
+        if not asking:
+            break
+        # The lock is free while a provider is asked: a query leaves no mark.
+        for seen in asking:
+            _ask_and_post(path, seen, secrets)
+    return report
+
+
+def ask_provider(seen: Snapshot, secrets: Secrets) -> tuple[Now, StatusAnswer]:
+    """One HTTP status query for a step, and the moment it was asked."""
+    from journal import freeze, http
+
+    assert seen.intent.request is not None
+    assert seen.step.idempotency_key is not None
+    secrets.learn(freeze.references(seen.intent.request))
+    asked = Now(clock.moment(), None, seen.now.boot)
+    answer = http.ask_status(
+        seen.intent.request, profile=seen.intent.profile, key=seen.step.idempotency_key, environ=secrets.environ
+    )
+    return asked, answer
+
+
+def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: Secrets) -> dict[str, object]:
+    """The answer as a message to the journal's writer."""
+    newest = max((attempt.attempt for attempt in seen.attempts if attempt.verdict != "not_sent"), default=0)
+    open_now = any(attempt.verdict is None and attempt.boot == seen.now.boot for attempt in seen.attempts)
+    return {
+        "kind": "evidence",
+        "task_id": seen.step.task_id,
+        "step_index": seen.step.step_index,
+        "attempt": newest,
+        "asked_at": clock.text(asked.moment.wall),
+        "asked_boottime": asked.moment.boot,
+        "os_boot_id": asked.moment.os_boot_id,
+        "answer": answer.answer,
+        "http_status": answer.http_status,
+        "detail": secrets.hide(answer.detail),
+        "output_json": secrets.hide(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
+        "in_flight": open_now,
+        "source": "worker",
+    }
+
+
+def _visit(path: Path, role: str, wait: float, secrets: Secrets, report: RecoveryReport) -> list[Snapshot]:
+    store = Store(path, agent="", role=role, wait=wait)
+    try:
+        agent = store.agent_name()
+        for applied in apply_messages(store, agent=agent, report=report):
+            if applied.ask and applied.task_id is not None and applied.step_index is not None:
+                report.lines.append(f"step {applied.step_index} of {applied.task_id}: status is asked where it can be")
+        desk = Desk(store, {}, secrets, epoch=lambda: 0, mode="visit", max_wait=timedelta(0))
+        wanted = store.read(steps.unresolved)
+        report.held = report.waiting = report.left = 0
+        asking = recover_steps(desk, wanted, report)
+        return [store.read(partial(look, task_id=task_id, step_index=index)) for task_id, index in asking]
+    finally:
+        store.close()
+
+
+def _ask_and_post(path: Path, seen: Snapshot, secrets: Secrets) -> None:
+    asked, answer = ask_provider(seen, secrets)
+    inbox.post(path, evidence_message(seen, asked, answer, secrets))
+
+
+def _put_off(tx: Transaction, task_id: str, index: int, until: datetime) -> None:
+    task = tasks.find(tx, task_id)
+    # A crashed task whose intent is due later must be found by its due time, not run at once.
+    if task is not None and task.status in ("running", "waiting", "queued") and task.boot != tx.boot:
+        tasks.wait(tx, task_id, f"due: step {index}", until)

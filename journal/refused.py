@@ -1,0 +1,41 @@
+"""The step of a call that was refused: committed as failed, so that the model's call has an answer on resume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from journal import codec, failures, keys, steps
+from journal.errors import InvalidArguments
+from journal.models import Step
+from journal.ops import Read, Steps, Write
+from journal.protocol import Session, stored_outcome
+from journal.store import Transaction
+
+
+def refused_step(
+    session: Session, name: str, effect: str, index: int, arguments: Any, error: InvalidArguments
+) -> Steps[Any]:
+    """Store the refusal as this step's failure and raise it; a resume raises the same from the journal."""
+    desk = session.desk
+    if index < session.stored:
+        stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        if stored is not None and stored.status != "pending":
+            return stored_outcome(session, stored)
+    text = desk.secrets.hide(codec.dumps_output(arguments)[0])
+    failure = desk.secrets.hide(failures.to_json(error))
+    new = steps.NewStep(
+        task_id=session.task_id,
+        step_index=index,
+        tool_name=name,
+        effect=effect,
+        key=keys.key(session.task_id, index, text),
+        arguments_json=text,
+    )
+
+    def commit(tx: Transaction) -> None:
+        session.begin(tx)
+        steps.insert(tx, new)
+        steps.end(tx, new.task_id, index, "failed", failure)
+
+    yield Write(desk.store, commit)
+    raise failures.to_error(failure, f"Step {index} of {session.task_id} ({name})")

@@ -1,0 +1,29 @@
+"""A file of disk space kept aside, so that an outcome can still be written when the volume is full."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+_BYTES = 1024 * 1024
+
+
+def keep(journal: Path) -> None:
+    """Take the space, if the volume has it; an agent without a reserve still works."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(_path(journal), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, _BYTES)
+        finally:
+            os.close(descriptor)
+
+
+def free(journal: Path) -> None:
+    """Give the space back to whoever writes next."""
+    with contextlib.suppress(OSError):
+        _path(journal).unlink()
+
+
+def _path(journal: Path) -> Path:
+    return journal.with_name(journal.name + ".reserve")

@@ -1,0 +1,148 @@
+"""`Journal.serve`: one thread looks after messages and due tasks, a few run the handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import signal
+import sqlite3
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from journal import codec, tasks
+from journal.errors import JournalFailed, StepkeeperError
+from journal.models import Task as TaskRow
+from journal.task import Interrupted, Task
+
+if TYPE_CHECKING:
+    from journal.api import Journal
+
+_log = logging.getLogger("journal")
+_LOOK_SECONDS = 0.5
+# How long handlers may finish the step they are in after SIGTERM; whatever is cut short is recovered.
+_GRACE_SECONDS = 4.0
+
+
+class Server:
+    """Runs every unfinished task that is queued, crashed, due or decided, until told to stop."""
+
+    def __init__(self, journal: Journal, concurrency: int) -> None:
+        if concurrency < 1:
+            raise ValueError(f"serve: concurrency={concurrency} is not 1 or more.")
+        self._journal = journal
+        self._concurrency = concurrency
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._threads: dict[str, threading.Thread] = {}
+
+    def run(self) -> None:
+        """Recover, then serve until SIGTERM or SIGINT (in the main thread) or JournalFailed."""
+        previous = self._catch_signals()
+        try:
+            report = self._journal.recover()
+            for line in report.lines:
+                _log.info("recovered: %s", line)
+            while not self._stop.is_set():
+                self._look()
+                self._wake.wait(_LOOK_SECONDS)
+                self._wake.clear()
+        finally:
+            self._journal.stopping = True
+            self._finish()
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def stop(self, *_: object) -> None:
+        """Ask `run` to return; from any thread, or as a signal handler."""
+        self._stop.set()
+        self._wake.set()
+
+    def _look(self) -> None:
+        try:
+            self._journal.apply_inbox()
+            free = self._concurrency - len(self._threads)
+            if free <= 0:
+                return
+            due = self._journal.store.read(lambda tx: tasks.due(tx, self._concurrency * 2 + len(self._threads)))
+        except sqlite3.OperationalError as error:
+            # A full disk or a busy volume: nothing was lost, so look again in a moment.
+            _log.warning("the journal cannot be used just now: %s", error)
+            return
+        for task in due:
+            if free <= 0:
+                break
+            if task.task_id not in self._threads and not self._journal.is_open(task.task_id):
+                self._start(task)
+                free -= 1
+
+    def _start(self, task: TaskRow) -> None:
+        # Daemon threads: a handler stuck in a call must not keep a stopped process alive. It is recovered.
+        thread = threading.Thread(target=self._run_task, args=(task,), name=f"task {task.task_id}", daemon=True)
+        self._threads[task.task_id] = thread
+        thread.start()
+
+    def _run_task(self, task: TaskRow) -> None:
+        try:
+            run_task(self._journal, task)
+        except JournalFailed as error:
+            _log.critical("%s", error)
+            self.stop()
+        except Exception:
+            # The task's own record of its end failed; it stays unfinished on disk and is run again.
+            _log.exception("task %s could not be ended", task.task_id)
+            time.sleep(_LOOK_SECONDS)
+        finally:
+            self._threads.pop(task.task_id, None)
+            self._wake.set()
+
+    def _finish(self) -> None:
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for thread in list(self._threads.values()):
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _catch_signals(self) -> dict[int, Any]:
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {number: signal.signal(number, self.stop) for number in (signal.SIGTERM, signal.SIGINT)}
+
+
+def run_task(journal: Journal, row: TaskRow) -> None:
+    """Run a submitted task's handler once, and record how that ended. Raises only what could not be recorded."""
+    function = journal.handlers.get(row.handler or "")
+    if function is None:
+        text = f"missing: handler {row.handler!r} is not among this agent's handlers"
+        journal.store.write(lambda tx: tasks.wait(tx, row.task_id, text, None), sync=False)
+        return
+    arguments: dict[str, Any] = codec.loads(row.input_json or "{}")
+    if inspect.iscoroutinefunction(function):
+        asyncio.run(_run_async(journal, row.task_id, function, arguments))
+        return
+    task = journal.open_task(row.task_id)
+    try:
+        output = function(task, **arguments)
+    except BaseException as error:
+        _leave(task, error)
+    else:
+        task.leave(None, output)
+
+
+async def _run_async(journal: Journal, task_id: str, function: Any, arguments: dict[str, Any]) -> None:
+    task = journal.open_task(task_id)
+    try:
+        output = await function(task, **arguments)
+    except BaseException as error:
+        _leave(task, error)
+    else:
+        task.leave(None, output)
+
+
+def _leave(task: Task, error: BaseException) -> None:
+    task.leave(error)
+    if isinstance(error, JournalFailed):
+        raise error
+    if isinstance(error, StepkeeperError | Interrupted):
+        _log.info("task %s: %s", task.task_id, error)
+    elif isinstance(error, Exception):
+        _log.error("task %s failed", task.task_id, exc_info=error)

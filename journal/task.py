@@ -1,0 +1,246 @@
+"""A task as its handler sees it: `run`, `ask`, `act`, `branch`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from journal import clock, codec, failures, tasks
+from journal.errors import (
+    Diverged,
+    ForkedTask,
+    InvalidArguments,
+    JournalFailed,
+    StepFailed,
+    StepHeld,
+    StepWaiting,
+    TaskCancelled,
+    TaskClosed,
+    UnorderedStep,
+    UsageError,
+)
+from journal.freeze import MissingReference
+from journal.model_step import model_step
+from journal.ops import Steps, drive, drive_async
+from journal.protocol import Session, tool_step
+from journal.refused import refused_step
+from journal.tools import Tool, require_tool
+
+if TYPE_CHECKING:
+    from journal.api import Journal
+
+T = TypeVar("T")
+
+
+class Interrupted(BaseException):
+    """The process is stopping: the task takes no further step here. Never stored as an outcome."""
+
+
+class Task:
+    """One opening of a task. Steps are numbered in the order they are asked for.
+
+    Only the thread or asyncio task that opened it may ask for steps; `branch` gives others a child task of their own.
+    """
+
+    def __init__(self, journal: Journal, task_id: str, session: Session) -> None:
+        self.task_id = task_id
+        self._journal = journal
+        self._session = session
+        self._owner = _current()
+        self._next = 0
+        self._ended_by: BaseException | None = None
+        self._branches: set[str] = set()
+        session.is_closed = lambda: self._ended_by is not None or journal.stopping
+
+    def run(self, tool: Callable[..., Any] | Tool, /, *args: Any, **kwargs: Any) -> Any:
+        """Do the next step with a declared tool; its output, from the journal where it is there already.
+
+        Returns an awaitable for an async tool. Raises InvalidArguments before anything is written, StepFailed,
+        StepAbandoned, Diverged, and, when the outcome must wait, StepHeld, OutcomeUnknown or StepWaiting.
+        """
+        declared = require_tool(tool)
+        arguments = declared.bind(args, kwargs)
+        index = self._take_index(declared.name)
+        return self._drive(tool_step(self._session, declared, index, arguments), asynchronous=declared.is_async)
+
+    def ask(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Do the next step by calling a model: `function` returns a Reply. On resume nothing is called or paid.
+
+        Returns an awaitable for an async function.
+        """
+        if isinstance(function, Tool):
+            raise UsageError(f"ask({function.name}): it is a tool.", hint="Use task.run for tools.")
+        index = self._take_index(getattr(function, "__name__", "ask"))
+        asynchronous = inspect.iscoroutinefunction(function)
+        return self._drive(model_step(self._session, function, index, args, kwargs), asynchronous=asynchronous)
+
+    def act(self, choose: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """`ask(choose)`, then `run` each call of its Reply. Returns the outputs in the order of the calls.
+
+        A call whose tool is unknown or whose arguments are refused commits its step as failed; that and a tool that
+        fails stand in the result as StepFailed, so that every call has an answer. The model is not asked again.
+        Returns an awaitable when `choose` is async; then async tools run one after the other too.
+        """
+        if inspect.iscoroutinefunction(choose):
+            return self._act_async(choose, args, kwargs)
+        reply = self.ask(choose, *args, **kwargs)
+        return [self._answer(call) for call in reply.calls]
+
+    async def _act_async(self, choose: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        reply = await self.ask(choose, *args, **kwargs)
+        outputs = []
+        for call in reply.calls:
+            try:
+                output = self._answer(call)
+                outputs.append(await output if inspect.isawaitable(output) else output)
+            except StepFailed as error:
+                outputs.append(error)
+        return outputs
+
+    def branch(self, name: str) -> Task:
+        """Open the child task `<task_id>/<name>` with steps of its own, for this thread or asyncio task.
+
+        Use it with `with`. Raises UsageError for a name used before in this run of the task.
+        """
+        if not name or name in self._branches:
+            raise UsageError(
+                f"Branch {name!r} of {self.task_id}: names are not empty and used once.", hint="Number the branches."
+            )
+        self._branches.add(name)
+        return self._journal.open_task(f"{self.task_id}/{name}", parent_id=self.task_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.leave(error)
+
+    def leave(self, error: BaseException | None, output: object = None) -> None:
+        """Record how this opening of the task ended: completed with `output`, waiting, failed or interrupted."""
+        self._journal.forget_task(self.task_id)
+        cause = self._ended_by or error
+        if isinstance(cause, JournalFailed | ForkedTask):
+            return  # nothing can be written, or not by this process
+        self._journal.store.write(lambda tx: self._record_end(tx, cause, output), sync=False)
+
+    def _record_end(self, tx: Any, cause: BaseException | None, output: object) -> None:
+        self._session.note_served(tx)
+        secrets = self._session.desk.secrets
+        reason, until = _waits(cause)
+        if cause is None:
+            text = secrets.hide(codec.dumps_output(output)[0])
+            ended = "completed" if tasks.complete(tx, self.task_id, text) else "unresolved"
+            if ended == "unresolved":
+                tasks.wait(tx, self.task_id, "unresolved: a step is still pending", None)
+        elif isinstance(cause, TaskCancelled):
+            ended = "cancelled"
+        elif reason is not None:
+            tasks.wait(tx, self.task_id, reason, until)
+            ended = reason.partition(":")[0]
+        else:
+            tasks.fail(tx, self.task_id, secrets.hide(failures.to_json(cause)))
+            ended = "failed"
+        tasks.end_run(tx, self.task_id, self._session.run, ended)
+
+    def _answer(self, call: Any) -> Any:
+        """Run one call of a Reply; an unknown tool or refused arguments fail the step they would have been."""
+        name, arguments = _call_of(call)
+        tool = self._journal.tools.get(name)
+        index = self._next
+        try:
+            if tool is None:
+                raise InvalidArguments(f"Tool {name!r}: not among this agent's tools.", path="$")
+            if not isinstance(arguments, dict):
+                raise InvalidArguments(f"Tool {name}: its arguments are not an object.", path="$")
+            return self.run(tool, **arguments)
+        except StepFailed as error:
+            return error
+        except InvalidArguments as error:
+            if self._next == index:
+                self._take_index(name)
+            try:
+                effect = "read_only" if tool is None else tool.effect
+                refused = refused_step(self._session, name, effect, index, arguments, error)
+                return self._drive(refused, asynchronous=False)
+            except StepFailed as failed:
+                return failed
+
+    def _take_index(self, name: str) -> int:
+        if _current() != self._owner:
+            raise UnorderedStep(
+                f"Task {self.task_id}: {name} was asked for by another thread or asyncio task than opened it.",
+                hint="Give it a child task of its own: `with task.branch(name) as child: child.run(…)`.",
+            )
+        if self._journal.stopping:
+            raise Interrupted(f"Task {self.task_id}: the process is stopping.")
+        if self._ended_by is not None:
+            raise TaskClosed(
+                f"Task {self.task_id}: takes no further step in this process, after: {self._ended_by}",
+                hint="Let the error leave the handler; the task goes on when the step is settled.",
+            )
+        index, self._next = self._next, self._next + 1
+        return index
+
+    def _drive(self, steps: Steps[T], *, asynchronous: bool) -> Any:
+        watched = self._watched(steps)
+        return drive_async(watched) if asynchronous else drive(watched)
+
+    def _watched(self, steps: Steps[T]) -> Steps[T]:
+        try:
+            return (yield from steps)
+        except GeneratorExit:
+            raise
+        except (StepHeld, StepWaiting, Diverged, TaskCancelled, JournalFailed) as error:
+            self._ended_by = self._ended_by or error
+            raise
+        except Exception:
+            raise
+        except BaseException as error:
+            self._ended_by = self._ended_by or error
+            raise
+
+
+def _waits(cause: BaseException | None) -> tuple[str | None, datetime | None]:
+    """(why the task waits, until when), or (None, None) for what ends it."""
+    if isinstance(cause, StepHeld):
+        return f"held: step {cause.step_index}: {cause.reason}", None
+    if isinstance(cause, StepWaiting):
+        return f"due: step {cause.step_index}", cause.until
+    if isinstance(cause, Diverged):
+        return "diverged: the code asks for another step than the journal holds", None
+    if isinstance(cause, MissingReference):
+        return f"missing: {', '.join(cause.names)}", None
+    if cause is not None and not isinstance(cause, Exception):
+        return "interrupted: the process was stopping", clock.wall()
+    return None, None
+
+
+def _call_of(call: Any) -> tuple[str, Any]:
+    """(tool name, arguments) of one call of a Reply; JSON text is read, anything else is left to refusal."""
+    if isinstance(call, Mapping):
+        name, arguments = call.get("name", call.get("tool")), call.get("arguments", {})
+    elif isinstance(call, list | tuple) and len(call) == 2:
+        name, arguments = call
+    else:
+        return repr(call), None
+    if isinstance(arguments, str):
+        try:
+            arguments = codec.loads(arguments)
+        except ValueError:
+            return str(name), None
+    return str(name), arguments
+
+
+def _current() -> tuple[int, int]:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return threading.get_ident(), id(task) if task is not None else 0

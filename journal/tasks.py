@@ -1,0 +1,214 @@
+"""Statements on tasks and their runs. One statement per function; each takes the open transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from journal import clock, rows
+from journal.errors import TaskConflict, UsageError
+from journal.models import Task
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from journal.store import Transaction
+
+_COLUMNS = (
+    "task_id, handler, input_json, agent, parent_id, status, wait_reason, output_json, error_json, next_attempt_at,"
+    " boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
+)
+_UNRESOLVED = (
+    "EXISTS (SELECT 1 FROM agent_step_journal s WHERE s.task_id = agent_task.task_id AND s.status = 'pending')"
+)
+
+
+def find(tx: Transaction, task_id: str) -> Task | None:
+    """The task, or None."""
+    row = tx.one(f"SELECT {_COLUMNS} FROM agent_task WHERE task_id = ?", (task_id,))
+    return None if row is None else rows.task(row)
+
+
+def submit(tx: Transaction, task_id: str, handler: str, input_json: str, agent: str) -> Task:
+    """Queue a task; the same id with the same handler and input is the same task. Raises TaskConflict otherwise."""
+    found = find(tx, task_id)
+    if found is not None:
+        if found.handler == handler and found.input_json == input_json:
+            return found
+        raise TaskConflict(
+            f"Task {task_id!r}: it was submitted before with another handler or other input.",
+            hint="Task ids are never reused: choose another one.",
+        )
+    _insert(tx, task_id, "queued", handler=handler, input_json=input_json, agent=agent)
+    task = find(tx, task_id)
+    assert task is not None
+    return task
+
+
+def note_conflict(tx: Transaction, task_id: str, text: str) -> None:
+    """Record on the task that a later submission of its id said something else."""
+    tx.execute(
+        "UPDATE agent_task SET conflict = ?, updated_at = ?, revision = ? WHERE task_id = ?",
+        (text, tx.now, tx.revision(), task_id),
+    )
+
+
+def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = None) -> int:
+    """Mark the task running in this boot, making it if it is new, and open a run. Returns the run's number.
+
+    Raises UsageError for a task that has ended.
+    """
+    found = find(tx, task_id)
+    if found is None:
+        _insert(tx, task_id, "running", agent=agent, parent_id=parent_id)
+    elif found.status == "cancelled":
+        raise UsageError(
+            f"Task {task_id!r}: it was cancelled ({found.cancel_reason}).", hint="Task ids are not reused."
+        )
+    elif found.status not in ("completed", "failed"):
+        tx.execute(
+            "UPDATE agent_task SET status = 'running', wait_reason = NULL, next_attempt_at = NULL, boot = ?,"
+            " updated_at = ?, revision = ? WHERE task_id = ?",
+            (tx.boot, tx.now, tx.revision(), task_id),
+        )
+    row = tx.one("SELECT coalesce(max(run), 0) + 1 AS run FROM agent_task_run WHERE task_id = ?", (task_id,))
+    assert row is not None
+    tx.execute(
+        "INSERT INTO agent_task_run (task_id, run, boot, started_at, revision) VALUES (?, ?, ?, ?, ?)",
+        (task_id, row["run"], tx.boot, tx.now, tx.revision()),
+    )
+    return int(row["run"])
+
+
+def note_served(tx: Transaction, task_id: str, run: int, served_through: int) -> None:
+    """Record up to which step this run was served from the journal."""
+    tx.execute(
+        "UPDATE agent_task_run SET served_through = ?, revision = ?"
+        " WHERE task_id = ? AND run = ? AND served_through < ?",
+        (served_through, tx.revision(), task_id, run, served_through),
+    )
+
+
+def end_run(tx: Transaction, task_id: str, run: int, ended: str) -> None:
+    """Record how this run of the task ended."""
+    tx.execute(
+        "UPDATE agent_task_run SET ended_at = ?, ended = ?, revision = ? WHERE task_id = ? AND run = ?",
+        (tx.now, ended, tx.revision(), task_id, run),
+    )
+
+
+def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
+    """Complete the task and its open branches; False, and nothing done, while one of them has a pending step."""
+    tree = _tree(tx, task_id)
+    for member in tree:
+        if tx.one("SELECT 1 FROM agent_step_journal WHERE task_id = ? AND status = 'pending' LIMIT 1", (member,)):
+            return False
+    for member in tree:
+        tx.execute(
+            "UPDATE agent_task SET status = 'completed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
+            " updated_at = ?, output_json = CASE WHEN task_id = ? THEN ? ELSE output_json END, revision = ?"
+            f" WHERE task_id = ? AND status IN ('queued', 'running', 'waiting') AND NOT {_UNRESOLVED}",
+            (tx.now, tx.now, task_id, output_json, tx.revision(), member),
+        )
+    return True
+
+
+def fail(tx: Transaction, task_id: str, error_json: str) -> None:
+    """End the task as failed with the stored error."""
+    tx.execute(
+        "UPDATE agent_task SET status = 'failed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
+        " updated_at = ?, error_json = ?, revision = ?"
+        " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+        (tx.now, tx.now, error_json, tx.revision(), task_id),
+    )
+
+
+def wait(tx: Transaction, task_id: str, reason: str, until: datetime | None) -> None:
+    """Put the task aside until a decision, or until `until`."""
+    tx.execute(
+        "UPDATE agent_task SET status = 'waiting', wait_reason = ?, next_attempt_at = ?, updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+        (reason, None if until is None else clock.text(until), tx.now, tx.revision(), task_id),
+    )
+
+
+def cancel(tx: Transaction, task_id: str, reason: str) -> bool:
+    """Cancel an unfinished task and its branches; pending intents stay what they are. False if it had ended."""
+    task = find(tx, task_id)
+    if task is None or task.status not in ("queued", "running", "waiting"):
+        return False
+    for member in _tree(tx, task_id):
+        tx.execute(
+            "UPDATE agent_task SET status = 'cancelled', cancel_reason = ?, next_attempt_at = NULL, ended_at = ?,"
+            " updated_at = ?, revision = ? WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+            (reason, tx.now, tx.now, tx.revision(), member),
+        )
+    return True
+
+
+def requeue(tx: Transaction, task_id: str) -> None:
+    """Make a waiting or crashed task, and what it is a branch of, due now: something about a step was settled."""
+    wanted: str | None = task_id
+    while wanted is not None:
+        tx.execute(
+            "UPDATE agent_task SET status = 'queued', wait_reason = NULL, next_attempt_at = NULL, updated_at = ?,"
+            " revision = ? WHERE task_id = ? AND (status = 'waiting' OR (status = 'running' AND boot < ?))",
+            (tx.now, tx.revision(), wanted, tx.boot),
+        )
+        row = tx.one("SELECT parent_id FROM agent_task WHERE task_id = ?", (wanted,))
+        wanted = None if row is None else row["parent_id"]
+
+
+def due(tx: Transaction, limit: int) -> list[Task]:
+    """Unfinished root tasks with a handler that can run now: queued, crashed in an older boot, or due."""
+    found = tx.all(
+        f"SELECT {_COLUMNS} FROM agent_task WHERE status IN ('queued', 'running', 'waiting')"
+        " AND handler IS NOT NULL AND parent_id IS NULL AND (status = 'queued' OR (status = 'running' AND boot < ?)"
+        " OR (status = 'waiting' AND next_attempt_at <= ?)"
+        " OR (status = 'waiting' AND wait_reason LIKE 'diverged%' AND boot < ?))"
+        " ORDER BY created_at, task_id LIMIT ?",
+        (tx.boot, tx.now, tx.boot, limit),
+    )
+    return [rows.task(row) for row in found]
+
+
+def next_due(tx: Transaction) -> str | None:
+    """The earliest stored time at which a waiting task becomes due."""
+    row = tx.one("SELECT min(next_attempt_at) AS due FROM agent_task WHERE status = 'waiting'")
+    return None if row is None else row["due"]
+
+
+def _insert(
+    tx: Transaction,
+    task_id: str,
+    status: str,
+    *,
+    agent: str,
+    handler: str | None = None,
+    input_json: str | None = None,
+    parent_id: str | None = None,
+) -> None:
+    tx.execute(
+        "INSERT INTO agent_task (task_id, handler, input_json, agent, parent_id, status, boot, created_at, updated_at,"
+        " revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (task_id, handler, input_json, agent, parent_id, status, tx.boot, tx.now, tx.now, tx.revision()),
+    )
+
+
+def _tree(tx: Transaction, task_id: str) -> list[str]:
+    found = tx.all(
+        "WITH RECURSIVE tree (task_id) AS (SELECT ? UNION SELECT t.task_id FROM agent_task t"
+        " JOIN tree ON t.parent_id = tree.task_id) SELECT task_id FROM tree",
+        (task_id,),
+    )
+    return [row["task_id"] for row in found]
+
+
+def root(tx: Transaction, task_id: str) -> Task | None:
+    """The task this one is, directly or not, a branch of; itself when it is none."""
+    found = find(tx, task_id)
+    while found is not None and found.parent_id is not None:
+        parent = find(tx, found.parent_id)
+        if parent is None:
+            return found
+        found = parent
+    return found

@@ -1,0 +1,215 @@
+"""Tools: what a step calls, with its effect declared."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from journal import codec
+from journal.errors import InvalidArguments, UsageError
+from journal.request import Request
+
+ToolEffect = Literal["read_only", "mutating"]
+Drift = Literal["refuse", "stored"]
+_EFFECTS = ("read_only", "mutating")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a Python tool that takes `call`, and a `status=` function, are told about the step they serve."""
+
+    key: str
+    task_id: str
+    step_index: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A declared tool. Call it like the function it wraps to run it outside the journal."""
+
+    name: str
+    effect: ToolEffect
+    transport: Literal["python", "http"]
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    takes_call: bool
+    provider: str | None = None
+    status: Callable[..., Any] | None = None
+    keyed: timedelta | None = None
+    horizon: timedelta | None = None
+    drift: Drift = "refuse"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by parameter name, defaults filled in. Raises InvalidArguments when they do not fit."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidArguments(f"Tool {self.name}: {error}.", path="$", hint="Nothing was written.") from error
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                arguments.update(arguments.pop(parameter.name))
+        return arguments
+
+    def defaults(self) -> dict[str, Any]:
+        """Parameters that have a default, with it."""
+        return {
+            name: parameter.default
+            for name, parameter in self.signature.parameters.items()
+            if parameter.default is not parameter.empty
+        }
+
+    def invoke(self, arguments: Mapping[str, Any], call: Call | None) -> Any:
+        """Run the function with bound arguments."""
+        rest = dict(arguments)
+        first = [
+            rest.pop(name)
+            for name, parameter in self.signature.parameters.items()
+            if parameter.kind is parameter.POSITIONAL_ONLY and name in rest
+        ]
+        if self.takes_call:
+            rest["call"] = call
+        return self.function(*first, **rest)
+
+    def request(self, arguments: Mapping[str, Any]) -> Request:
+        """The request an HTTP tool makes of its arguments. Raises UsageError when it makes something else."""
+        request = self.invoke(arguments, None)
+        if not isinstance(request, Request):
+            raise UsageError(
+                f"Tool {self.name}: returned {type(request).__name__}, not a Request.",
+                hint="An http_tool returns Request(method, url, …) and sends nothing itself.",
+            )
+        return request
+
+    def ask_status(self, call: Call, arguments_json: str) -> Any:
+        """Call the `status=` function: an output when the effect exists, None when it does not."""
+        assert self.status is not None
+        parameters = inspect.signature(self.status).parameters
+        stored = codec.loads(arguments_json)
+        extra = {name: stored[name] for name in parameters if name != "call" and name in stored}
+        if "call" in parameters:
+            extra["call"] = call
+            return self.status(**extra)
+        first = next(iter(parameters), None)
+        if first is None or first in extra:
+            return self.status(**extra)
+        return self.status(call, **extra)
+
+
+def tool(
+    *,
+    effect: ToolEffect,
+    name: str | None = None,
+    status: Callable[..., Any] | None = None,
+    keyed: timedelta | None = None,
+    horizon: timedelta | None = None,
+    drift: Drift = "refuse",
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Declare a Python function as a tool, sync or async.
+
+    A `mutating` tool gets its arguments as the journal stored them (JSON values). `status` asks the world by
+    `call.key`: it returns the tool's output when the effect exists, None when it does not, and raises when it cannot
+    tell. `keyed` says for how long the target dedupes by `call.key`. `horizon` is how long a call of a process that
+    died may still take effect (default 15 minutes): before it has passed, "absent" proves nothing.
+    A mutating tool that raises leaves its outcome unknown; raise `NoEffect` where surely nothing happened.
+    """
+    _check_effect(effect)
+    if effect == "read_only" and (status is not None or keyed is not None):
+        raise UsageError(
+            "tool: status= and keyed= are for mutating tools.", hint="A read_only tool is simply run again."
+        )
+    if keyed is not None and keyed <= timedelta(0):
+        raise UsageError(f"tool: keyed={keyed} is not a positive time.")
+
+    def declare(function: Callable[..., Any]) -> Tool:
+        signature, takes_call = _signature(function)
+        return Tool(
+            name=name or function.__name__,
+            effect=effect,
+            transport="python",
+            function=function,
+            signature=signature,
+            takes_call=takes_call,
+            status=status,
+            keyed=keyed,
+            horizon=horizon,
+            drift=_check_drift(drift),
+        )
+
+    return declare
+
+
+def http_tool(
+    *,
+    effect: ToolEffect,
+    provider: str = "generic_none",
+    name: str | None = None,
+    drift: Drift = "refuse",
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Declare a pure function from arguments to `Request` as a tool; the journal sends what it returns.
+
+    `provider` names a profile: where the key goes, how long it is kept, how to ask. Replayable without this code.
+    """
+    _check_effect(effect)
+
+    def declare(function: Callable[..., Any]) -> Tool:
+        signature, takes_call = _signature(function)
+        if takes_call:
+            raise UsageError(f"http_tool {function.__name__}: takes no `call`; the profile places the key.")
+        return Tool(
+            name=name or function.__name__,
+            effect=effect,
+            transport="http",
+            function=function,
+            signature=signature,
+            takes_call=False,
+            provider=provider,
+            drift=_check_drift(drift),
+        )
+
+    return declare
+
+
+def require_tool(candidate: object) -> Tool:
+    """The candidate if it is a declared tool; else UsageError that says how to declare one."""
+    if isinstance(candidate, Tool):
+        return candidate
+    shown = getattr(candidate, "__name__", repr(candidate))
+    raise UsageError(
+        f"{shown}: not a declared tool.",
+        hint=f'Put @tool(effect="read_only") or @tool(effect="mutating") above `def {shown}`.',
+    )
+
+
+def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
+    signature = inspect.signature(function)
+    kept = [parameter for name, parameter in signature.parameters.items() if name != "call"]
+    for parameter in kept:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise UsageError(
+                f"Tool {function.__name__}: *{parameter.name} has no names to store.", hint="Take a list instead."
+            )
+    return signature.replace(parameters=kept), "call" in signature.parameters
+
+
+def _check_effect(effect: str) -> None:
+    if effect not in _EFFECTS:
+        raise UsageError(f"Tool effect {effect!r}: not one of {', '.join(_EFFECTS)}.")
+
+
+def _check_drift(drift: Drift) -> Drift:
+    if drift not in ("refuse", "stored"):
+        raise UsageError(f"Tool drift {drift!r}: not one of refuse, stored.")
+    return drift

@@ -1,0 +1,84 @@
+"""Token usage of a model's answer as disjoint buckets. No prices here.
+
+A bucket is None where the answer did not report it: not reported is not zero. Sources of the rules: the field table
+of OpenAI's chat completions (cached tokens are inside `prompt_tokens`, reasoning tokens inside `completion_tokens`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one provider response.
+
+    `state` is "exact" when every number adds up, "partial" when some are missing or contradict each other (then
+    `flags` says how), "unknown" when nothing was reported.
+    """
+
+    state: str
+    api: str | None = None
+    in_uncached: int | None = None
+    in_cache_read: int | None = None
+    in_cache_write: int | None = None
+    out_visible: int | None = None
+    out_reasoning: int | None = None
+    flags: str = ""
+
+
+def normalise(raw: object) -> Usage:
+    """The buckets of a raw usage object; unknown shapes are kept raw by the caller and counted as unknown here."""
+    fields = _mapping(raw)
+    if fields is None or "prompt_tokens" not in fields:
+        return Usage(state="unknown", flags="" if fields is None else "unrecognised usage fields")
+    return _openai_chat(fields)
+
+
+def _openai_chat(fields: Mapping[str, Any]) -> Usage:
+    flags: list[str] = []
+    prompt = _count(fields.get("prompt_tokens"), "prompt_tokens", flags)
+    completion = _count(fields.get("completion_tokens"), "completion_tokens", flags)
+    details = _mapping(fields.get("prompt_tokens_details")) or {}
+    cached = _count(details.get("cached_tokens"), "cached_tokens", flags)
+    written = _count(details.get("cache_write_tokens"), "cache_write_tokens", flags)
+    output = _mapping(fields.get("completion_tokens_details")) or {}
+    reasoning = _count(output.get("reasoning_tokens"), "reasoning_tokens", flags)
+    uncached = _less(prompt, (cached or 0) + (written or 0), "cached tokens exceed prompt_tokens", flags)
+    visible = _less(completion, reasoning or 0, "reasoning tokens exceed completion_tokens", flags)
+    total = fields.get("total_tokens")
+    if prompt is not None and completion is not None and isinstance(total, int) and total != prompt + completion:
+        flags.append("total_tokens is not prompt + completion")
+    state = "exact" if prompt is not None and completion is not None and not flags else "partial"
+    return Usage(state, "openai_chat", uncached, cached, written, visible, reasoning, "; ".join(flags))
+
+
+def _count(value: object, name: str, flags: list[str]) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or value >= 2**63:
+        flags.append(f"{name} is {value!r:.40}")
+        return None
+    return value
+
+
+def _less(whole: int | None, part: int, complaint: str, flags: list[str]) -> int | None:
+    if whole is None:
+        return None
+    if part > whole:
+        # Flagged, never clamped: a negative bucket is bad data, and guessing would hide it.
+        flags.append(complaint)
+        return None
+    return whole - part
+
+
+def _mapping(value: object) -> Mapping[str, Any] | None:
+    if isinstance(value, Mapping):
+        return value
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        dumped = dump()
+        return dumped if isinstance(dumped, Mapping) else None
+    return None
