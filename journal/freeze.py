@@ -112,6 +112,25 @@ def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
     return Resolved(frozen.method, url, headers, body, secrets_of(references(frozen), environ))
 
 
+def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Scheme, host and port the intent goes to, and the references that took: not those of its path."""
+    url, refs = frozen.url, sorted(ref for ref in frozen.refs if ref[0] == "url")
+    start = url.find("://") + 3
+    end = next((place for place in range(start, len(url)) if url[place] in "/?#"), len(url))
+    if refs and refs[0][1] == 0:
+        start, end = 0, refs[0][2]
+    inside = [ref for ref in refs if ref[1] < end]
+    names = tuple(ref[3] for ref in inside)
+    require(names, environ)
+    text = url[:end]
+    for _, first, last, name, _ in reversed(inside):
+        text = text[:first] + environ[name] + text[last:]
+    scheme, _, rest = text.partition("://")
+    for mark in "/?#":
+        rest = rest.partition(mark)[0]
+    return f"{scheme}://{rest}", names
+
+
 def require(names: Iterable[str], environ: Mapping[str, str]) -> None:
     """Raise MissingReference unless every name has a value."""
     missing = tuple(name for name in names if not environ.get(name))

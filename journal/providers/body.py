@@ -1,0 +1,54 @@
+"""Reading an answer's body: strict JSON, a path into it, a short excerpt for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+_EXCERPT = 300
+
+
+class NotJSON(ValueError):
+    """The body is not the strict JSON it should be."""
+
+
+def is_json(headers: Mapping[str, str]) -> bool:
+    """Whether the answer declares JSON."""
+    kind = header(headers, "content-type").partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def header(headers: Mapping[str, str], name: str) -> str:
+    """A header's value whatever its case; empty where it is missing."""
+    return next((value for key, value in headers.items() if key.lower() == name.lower()), "")
+
+
+def parse(body: bytes) -> object:
+    """The JSON value. Raises NotJSON for anything else, NaN and Infinity among it."""
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise NotJSON(str(error)) from error
+
+
+def _refuse(name: str) -> object:
+    raise NotJSON(f"{name} is not JSON")
+
+
+def at(value: object, path: str) -> tuple[object, bool]:
+    """The value at a dotted path (`data.items.0.id`) and whether it is there; the empty path is the value itself."""
+    for part in path.split(".") if path else []:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isascii() and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None, False
+    return value, True
+
+
+def excerpt(body: bytes) -> str:
+    """The beginning of a body on one line, printable characters only."""
+    text = body[: _EXCERPT * 4].decode("utf-8", "replace")
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"

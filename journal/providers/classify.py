@@ -1,0 +1,160 @@
+"""What one exchange proves about its attempt: an answer or a failure in, a verdict out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from journal.clock import Moment
+from journal.models import Kind, Verdict
+from journal.providers import body as bodies
+from journal.providers.profile import Profile
+
+# Row 22: surely refused before execution.
+REJECTED: Final = frozenset({400, 402, 405, 406, 411, 413, 414, 415, 416, 417, 422, 431})
+_MOVED: Final = range(300, 400)
+_LONGEST_WAIT: Final = 10 * 365 * 86400
+
+# Failures in which surely no byte of the request was written (rows 3 to 6 and law 6).
+_UNSENT: Final[dict[str, tuple[Kind, str]]] = {
+    "dns": ("dns", "The provider's name does not resolve"),
+    "not_connected": ("not_connected", "No connection could be made"),
+    "tls": ("tls", "The TLS handshake failed"),
+    "stale": ("stale", "Not sent"),
+    "local": ("other", "The request could not be written"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one attempt proves. `has_output` False beside `applied` = the effect is certain, its result lost."""
+
+    verdict: Verdict
+    kind: Kind
+    http_status: int | None = None
+    detail: str = ""
+    retry_after_at: datetime | None = None
+    output: object = None
+    has_output: bool = False
+
+
+def classify(
+    *,
+    profile: Profile,
+    status: int | None,
+    headers: Mapping[str, str],
+    body: bytes,
+    failure: str | None,
+    redispatch: bool,
+    now: Moment,
+    detail: str = "",
+    truncated: bool = False,
+) -> Outcome:
+    """The verdict of one dispatch, by the rows of providers.md part 3; what no row names is `unknown`, `other`.
+
+    `failure`: dns, not_connected, tls, stale, local (nothing was written) or lost_answer. `redispatch`: a dispatch of
+    this intent may have arrived before. `truncated`: the body was longer than is read.
+    """
+    if failure in _UNSENT:
+        kind, words = _UNSENT[failure]
+        return Outcome("not_sent", kind, None, f"{words}: {detail}." if detail else f"{words}.")
+    if failure is not None or status is None:
+        cause = f" ({detail})" if detail else ""
+        return Outcome("unknown", "lost_answer", status, f"The answer was lost{cause}.")
+    marked = _marked(profile, headers)
+    if 200 <= status < 300:
+        return _success(profile, status, headers, body, marked=marked, redispatch=redispatch, truncated=truncated)
+    text = f"HTTP {status}: {bodies.excerpt(body)}" if body else f"HTTP {status}"
+    if status < 200:
+        return Outcome("in_progress", "other", status, text)
+    if status in REJECTED:
+        # A replayed refusal is the original's verdict, not only this attempt's (part 0, rule 1).
+        return Outcome("no_effect", "replayed" if marked else "rejected", status, text)
+    if status in _MOVED or marked:
+        return Outcome("unknown", "other", status, text)
+    again = retry_after(headers, now)
+    if status in profile.rate_limit.statuses:
+        return _limited(profile, status, text, again, now)
+    if status in profile.ambiguous:
+        return Outcome("unknown", "gateway", status, text, again)
+    return Outcome("unknown", "other", status, text)
+
+
+def _limited(profile: Profile, status: int, text: str, again: datetime | None, now: Moment) -> Outcome:
+    verdict: Verdict = "no_effect" if profile.rate_limit.pre_execution else "unknown"
+    if again is None:
+        return Outcome(verdict, "other", status, f"{text} (no Retry-After)")
+    if again - now.wall > profile.rate_limit.cap:
+        return Outcome(verdict, "other", status, f"{text} (asks to wait longer than {profile.rate_limit.cap})")
+    return Outcome(verdict, "rate_limited", status, text, again)
+
+
+def _success(
+    profile: Profile,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    marked: bool,
+    redispatch: bool,
+    truncated: bool,
+) -> Outcome:
+    if status == 202:
+        return Outcome("in_progress", "other", status, "HTTP 202: accepted, not yet done")
+    if status == 207:
+        return Outcome("unknown", "other", status, f"HTTP 207: done in part: {bodies.excerpt(body)}")
+    kind: Kind = "replayed" if marked else "unmarked" if redispatch and profile.marker_promised else "accepted"
+    if truncated:
+        return Outcome("applied", kind, status, f"HTTP {status}; the answer is longer than is read.")
+    if status in (204, 205):
+        return Outcome("applied", kind, status, f"HTTP {status}", has_output=not profile.adopt)
+    try:
+        output, found = _output(profile, headers, body)
+    except ValueError as error:
+        # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
+        return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {bodies.excerpt(body)}")
+    text = f"HTTP {status}" if found else f"HTTP {status}; the answer has no {profile.adopt!r}."
+    return Outcome("applied", kind, status, text, output=output, has_output=found)
+
+
+def _output(profile: Profile, headers: Mapping[str, str], body: bytes) -> tuple[object, bool]:
+    """The tool's result in an accepted answer. Raises ValueError where the answer is not what was declared."""
+    if bodies.is_json(headers):
+        try:
+            return bodies.at(bodies.parse(body), profile.adopt)
+        except bodies.NotJSON as error:
+            raise ValueError("its JSON does not parse") from error
+    if profile.adopt:
+        raise ValueError("it is not JSON")
+    if not body:
+        return None, True
+    try:
+        return body.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return None, False
+
+
+def _marked(profile: Profile, headers: Mapping[str, str]) -> bool:
+    if profile.marker is None:
+        return False
+    name, value = profile.marker
+    return bodies.header(headers, name).strip().lower() == value.strip().lower()
+
+
+def retry_after(headers: Mapping[str, str], now: Moment) -> datetime | None:
+    """When the provider wants to be asked again: Retry-After in seconds or as an HTTP date; None for any other."""
+    value = bodies.header(headers, "retry-after").strip()
+    if value.isascii() and value.isdigit():
+        # More digits than ten years have would only overflow.
+        seconds = _LONGEST_WAIT if len(value) > 9 else min(int(value), _LONGEST_WAIT)
+        return now.wall + timedelta(seconds=seconds)
+    from email.utils import parsedate_to_datetime
+
+    try:
+        found = parsedate_to_datetime(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return min(max(found, now.wall), now.wall + timedelta(seconds=_LONGEST_WAIT))

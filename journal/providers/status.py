@@ -1,0 +1,64 @@
+"""A status query's question and what its answer means. Pure; `journal.http.ask_status` does the asking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from journal.models import Answer
+from journal.providers import body as bodies
+from journal.providers.profile import Profile, Rule, StatusQuery
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAnswer:
+    """What the world said about a key; `output` is the tool's result where `exists` brought one."""
+
+    answer: Answer
+    http_status: int | None = None
+    detail: str = ""
+    output: object = None
+    has_output: bool = False
+
+
+def address(template: str, *, origin: str, key: str) -> str:
+    """The URL to ask: the template with the key in it, a path standing at the intent's own origin."""
+    filled = template.replace("{key}", key)
+    return f"{origin}{filled}" if filled.startswith("/") else filled
+
+
+def interpret(
+    profile: Profile, *, status: int, headers: Mapping[str, str], body: bytes, key: str, truncated: bool = False
+) -> StatusAnswer:
+    """The answer by the first rule that matches; no rule, no JSON where JSON is needed, or a cut body is `unknown`."""
+    query = profile.status or StatusQuery()
+    text = f"HTTP {status}: {bodies.excerpt(body)}" if body else f"HTTP {status}"
+    try:
+        value: object = bodies.parse(body) if body and not truncated else None
+        readable = bool(body) and not truncated
+    except bodies.NotJSON:
+        value, readable = None, False
+    rule = next((rule for rule in query.rules if _matches(rule, status, value, readable, key)), None)
+    if rule is None:
+        return StatusAnswer("unknown", status, text)
+    if rule.answer != "exists":
+        return StatusAnswer(rule.answer, status, text)
+    if 200 <= status < 300 and body and not readable:
+        # A portal's page also comes with 200.
+        return StatusAnswer("unknown", status, f"{text} (not JSON)")
+    output, found = bodies.at(value, query.output or profile.adopt) if readable else (None, False)
+    return StatusAnswer("exists", status, text, output, found)
+
+
+def _matches(rule: Rule, status: int, value: object, readable: bool, key: str) -> bool:
+    if status not in rule.statuses:
+        return False
+    if not rule.path:
+        return True
+    found, there = bodies.at(value, rule.path) if readable else (None, False)
+    return there and any(_same(found, key if wanted == "{key}" else wanted) for wanted in rule.values)
+
+
+def _same(found: object, wanted: object) -> bool:
+    # 1 == True in Python, not in JSON.
+    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
