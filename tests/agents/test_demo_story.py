@@ -1,0 +1,174 @@
+"""The demo end to end: real daemons, four real kills, and what the first page says of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from agents.demo import daemon, facts, repository, story
+from agents.demo.director import CHECKOUT
+from agents.demo.ledger import read_effects, read_requests
+from agents.demo.paths import AGENTS, COMMITS, PULLS, Paths
+from journal.errors import JournalUnreadable
+from journal.reader import Reader
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.xdist_group("demo")]
+
+
+def until(condition, *, seconds=90.0):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+    return found
+
+
+def direct(folder):
+    return subprocess.Popen([sys.executable, "-m", "agents.demo.director", str(folder)], cwd=CHECKOUT)
+
+
+def tree(process):
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def all_gone(processes):
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+
+
+def step_of(paths, kind):
+    kill = facts.read(paths.story)[kind]
+    return Reader(paths.journal(kill.agent)).step(kill.task_id, kill.step_index)
+
+
+def is_told(paths):
+    if set(facts.read(paths.story)) != set(facts.KINDS):
+        return False
+    try:
+        steps = {kind: step_of(paths, kind) for kind in facts.KINDS}
+    except JournalUnreadable:
+        return False
+    held = steps.pop(facts.UNANSWERABLE)
+    return held.hold_reason is not None and all(step.status != "pending" for step in steps.values())
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """The folder of a running demo whose four kills have happened and been recovered from."""
+    paths = Paths(tmp_path_factory.mktemp("demo"))
+    process = direct(paths.folder)
+    try:
+        until(lambda: is_told(paths))
+        yield paths
+    finally:
+        below = tree(process)
+        process.terminate()
+        process.wait(10)
+        assert all_gone(below)
+
+
+def test_the_killed_request_went_out_again_byte_for_byte_and_is_one_pull_request(told):
+    step = step_of(told, facts.MID_REQUEST)
+    came = [item for item in read_requests(told.forge_ledger) if item.key == step.idempotency_key]
+    assert step.status == "committed"
+    assert len(came) == 2
+    assert came[0].raw == came[1].raw
+    assert len(read_effects(told.forge_ledger, step.idempotency_key)) == 1
+
+
+def test_after_a_504_the_forge_was_asked_and_nothing_was_sent_again(told):
+    step = step_of(told, facts.AFTER_504)
+    key = step.idempotency_key
+    assert step.status == "committed"
+    assert [item.key for item in read_requests(told.forge_ledger)].count(key) == 1
+    asked = [item for item in read_requests(told.forge_ledger, "GET") if item.path == f"/operations/{key}"]
+    assert len(asked) >= 2  # once by the daemon that was killed, once by the next
+    assert len(read_effects(told.forge_ledger, key)) == 1
+
+
+def test_the_commit_that_was_not_recorded_is_not_made_twice(told):
+    step = step_of(told, facts.UNRECORDED)
+    assert step.status == "committed"
+    assert len(repository.commits_of(told.repository, step.idempotency_key)) == 1
+
+
+def test_the_webhook_message_is_held_and_not_sent_again(told):
+    step = step_of(told, facts.UNANSWERABLE)
+    kill = facts.read(told.story)[facts.UNANSWERABLE]
+    request = Reader(told.journal(kill.agent)).request(kill.task_id, kill.step_index)
+    assert request is not None
+    assert (step.status, step.hold_reason) == ("pending", "no_key_no_status")
+    assert [item.body for item in read_requests(told.hook_ledger)].count(request.body) == 1
+
+
+def test_each_killed_boot_says_how_it_ended(told):
+    pids = [kill.pid for kill in facts.read(told.story).values()]
+    boots = [boot for agent in AGENTS for boot in Reader(told.journal(agent)).boots()]
+    assert [boot.ended for boot in boots if boot.pid in pids and boot.role == "agent"] == ["SIGKILL"] * 4
+    assert sum(boot.recovery_model_calls for boot in boots) == 0
+
+
+def test_the_sentences_say_what_was_counted(told, settings):
+    settings.STEPKEEPER_DEMO_FOLDER = told.folder
+    texts = [re.sub(r"\d\d:\d\d:\d\d", "14:02:07", sentence.text) for sentence in story.sentences()]
+    body = next(
+        item.body
+        for item in read_requests(told.forge_ledger)
+        if item.key == step_of(told, facts.MID_REQUEST).idempotency_key
+    )
+    assert texts == [
+        (
+            f"Killed 14:02:07 in mid-request; the same {len(body)} bytes went out again under the same key; "
+            "the forge has 1 pull request."
+        ),
+        (
+            "Killed 14:02:07 after a 504; the forge was asked with the original key and knew it; nothing was sent again; "
+            "the forge has 1 pull request."
+        ),
+        (
+            "Killed 14:02:07 between its commit and the note of it; git was asked with the original key and knew it; "
+            "the repository has 1 commit with this key."
+        ),
+        "Killed 14:02:07 in mid-request; the webhook cannot be asked, so nothing went out again: it waits for you.",
+    ]
+    assert [sentence.waits for sentence in story.sentences()] == [False, False, False, True]
+
+
+def test_the_ledger_shows_each_pull_request_and_how_often_it_was_asked_for(told, settings):
+    settings.STEPKEEPER_DEMO_FOLDER = told.folder
+    by_key = {line.key: line for line in story.ledger()}
+    assert by_key[step_of(told, facts.MID_REQUEST).idempotency_key].requests == 2
+    assert by_key[step_of(told, facts.AFTER_504).idempotency_key].requests == 1
+
+
+def test_the_kill_button_kills_the_daemon_and_its_supervisor_starts_another(told):
+    before = until(lambda: daemon.pid_of(told.journal(COMMITS)))
+    assert story.kill(COMMITS, told) == before
+    after = until(lambda: daemon.pid_of(told.journal(COMMITS)))
+    assert after != before
+
+
+def test_nothing_has_been_killed_before_the_demo_began(tmp_path):
+    told = story.sentences(Paths(tmp_path))
+    assert [sentence.text.startswith("Not killed yet") for sentence in told] == [True] * 4
+    assert story.ledger(Paths(tmp_path)) == []
+    assert story.kill(PULLS, Paths(tmp_path)) is None
+
+
+def test_killing_the_director_leaves_no_process(tmp_path):
+    paths = Paths(tmp_path)
+    process = direct(tmp_path)
+    try:
+        until(lambda: all(daemon.pid_of(paths.journal(agent)) for agent in AGENTS))
+        below = tree(process)
+        assert len(below) >= 2 * len(AGENTS)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    until(lambda: all_gone(below), seconds=15)
