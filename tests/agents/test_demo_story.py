@@ -128,8 +128,8 @@ def test_the_sentences_say_what_was_counted(told, settings):
             "the forge has 1 pull request."
         ),
         (
-            "Killed 14:02:07 after a 504; the forge was asked with the original key and knew it; nothing was sent again; "
-            "the forge has 1 pull request."
+            "Killed 14:02:07 after a 504; the forge was asked with the original key and knew it; "
+            "nothing was sent again; the forge has 1 pull request."
         ),
         (
             "Killed 14:02:07 between its commit and the note of it; git was asked with the original key and knew it; "
