@@ -1,0 +1,135 @@
+"""The fleet as tests need it: journal files known to the dashboard, operators, an agent that holds a journal."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.contrib.auth.models import User
+
+from agents import discovery, index, liveness
+from agents.models import JournalFile
+from agents.roles import Role, give_role, make_groups
+from agents.watch import Watch
+from tests.journal import rows
+
+_HOLD = """
+import sys
+from pathlib import Path
+from journal import ownership
+lock = ownership.Lock(Path(sys.argv[1]), role=sys.argv[2])
+lock.acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def watched(folder: Path, settings: object, *, pattern: str = "*.db") -> None:
+    """Point STEPKEEPER_JOURNALS at a folder."""
+    settings.STEPKEEPER_JOURNALS = (str(folder / pattern),)  # type: ignore[attr-defined]
+
+
+def swept() -> None:
+    """One find and one sweep, as watch does them."""
+    watch = Watch()
+    watch.find()
+    watch.sweep()
+
+
+def journal_file(path: Path) -> JournalFile:
+    """The row of a journal that was found."""
+    return JournalFile.objects.get(path=str(path))
+
+
+def reread(row: JournalFile) -> JournalFile:
+    """Read everything new in one journal, whatever its signature says."""
+    row.refresh_from_db()
+    discovery.apply(row, discovery.look(row.path))
+    while index.read(row):
+        pass
+    liveness.look(row)
+    liveness.derive(row)
+    row.refresh_from_db()
+    return row
+
+
+def a_person(name: str = "ada", role: Role | None = "operator") -> User:
+    """Somebody with a role."""
+    make_groups()
+    user, _ = User.objects.get_or_create(username=name)
+    if role is not None:
+        give_role(user, role)
+    return user
+
+
+@contextlib.contextmanager
+def held(path: Path, *, role: str = "agent") -> Iterator[int]:
+    """A real process that is the journal's writer; yields its pid."""
+    argv = [sys.executable, "-c", _HOLD, str(path), role]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, agent: str = "triage") -> Iterator[rows.sqlite3.Connection]:
+    """A writing connection to a journal that is made when missing."""
+    if not path.exists():
+        rows.a_journal(path, agent=agent)
+    with contextlib.closing(rows.writer(path)) as connection:
+        yield connection
+
+
+def a_model_call(connection: rows.sqlite3.Connection, task_id: str = "t", index: int = 0, **cells: object) -> None:
+    """One exact gpt-5 response: 1,000 in (800 cached), 500 out (300 reasoning), which costs $0.00535."""
+    row: dict[str, object] = {
+        "task_id": task_id,
+        "step_index": index,
+        "call": 0,
+        "boot": 1,
+        "started_at": rows.WHEN,
+        "ended_at": rows.WHEN,
+        "state": "exact",
+        "model": "gpt-5",
+        "in_uncached": 200,
+        "in_cache_read": 800,
+        "out_visible": 200,
+        "out_reasoning": 300,
+        "revision": rows.BOOT + 4,
+    }
+    rows.insert(connection, "agent_model_call", **{**row, **cells})
+
+
+def a_run(connection: rows.sqlite3.Connection, task_id: str = "t", run: int = 0, **cells: object) -> None:
+    """One opening of a task that was served nothing."""
+    row: dict[str, object] = {
+        "task_id": task_id,
+        "run": run,
+        "boot": 1,
+        "started_at": rows.WHEN,
+        "served_through": -1,
+        "revision": rows.BOOT + 5,
+    }
+    rows.insert(connection, "agent_task_run", **{**row, **cells})
+
+
+__all__ = [
+    "a_model_call",
+    "a_person",
+    "a_run",
+    "held",
+    "journal_file",
+
+    "reread",
+    "rows",
+    "swept",
+    "watched",
+    "writing",
+]
