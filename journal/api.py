@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -24,6 +25,8 @@ from journal.settle import Desk, look, query
 from journal.store import Store
 from journal.task import Task
 from journal.tools import Tool, require_tool
+
+_log = logging.getLogger("journal")
 
 MAX_WAIT_SECONDS = 60.0
 # Longer ids help nobody and do not fit file names, URLs and pages.
@@ -119,7 +122,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        self.store.close(ended="clean" if error is None else f"exception: {type(error).__name__}")
 
     # What the task, the server and the tests of this package use; not for handlers.
 
@@ -198,10 +201,12 @@ class Journal:
     def _check_profiles(self) -> None:
         for tool in self.tools.values():
             if tool.provider is not None and tool.provider not in self.profiles:
-                known = ", ".join(sorted(self.profiles))
-                raise UsageError(
-                    f"Tool {tool.name}: provider {tool.provider!r} is not in the profiles given ({known}).",
-                    hint="Pass providers= with that table, or leave provider= out: then unknown outcomes are held.",
+                # Less automatic, never more: every unknown outcome of this tool will be held.
+                _log.warning(
+                    "tool %s: provider %r is not in the profiles given (%s); generic_none is used",
+                    tool.name,
+                    tool.provider,
+                    ", ".join(sorted(self.profiles)),
                 )
 
 

@@ -227,19 +227,8 @@ def migrate(connection: sqlite3.Connection, *, agent: str) -> None:
 
     Raises JournalUnreadable for a newer journal, and for a database that already holds somebody else's tables.
     """
+    check(connection)
     version = user_version(connection)
-    if version > CURRENT_VERSION:
-        raise JournalUnreadable(
-            f"Journal schema {version}: newer than this version of stepkeeper, which knows up to {CURRENT_VERSION}.",
-            kind="newer",
-            hint="Upgrade stepkeeper, then start again.",
-        )
-    if version == 0 and connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
-        raise JournalUnreadable(
-            "The file already holds tables that stepkeeper did not make.",
-            kind="foreign",
-            hint="Give the journal a file of its own.",
-        )
     for number in range(version, CURRENT_VERSION):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -255,6 +244,23 @@ def migrate(connection: sqlite3.Connection, *, agent: str) -> None:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Raise JournalUnreadable for a newer journal and for a database with somebody else's tables. Writes nothing."""
+    version = user_version(connection)
+    if version > CURRENT_VERSION:
+        raise JournalUnreadable(
+            f"Journal schema {version}: newer than this version of stepkeeper, which knows up to {CURRENT_VERSION}.",
+            kind="newer",
+            hint="Upgrade stepkeeper, then start again.",
+        )
+    if version == 0 and connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+        raise JournalUnreadable(
+            "The file already holds tables that stepkeeper did not make.",
+            kind="foreign",
+            hint="Give the journal a file of its own.",
+        )
 
 
 def _describe(connection: sqlite3.Connection, agent: str) -> None:

@@ -217,11 +217,21 @@ class Store:
 
     def _connect(self) -> sqlite3.Connection:
         fresh = not self.path.exists()
+        if fresh and self.role != "agent":
+            raise JournalUnreadable(
+                f"Journal {self.path.name}: there is no such file.", kind="missing", hint="Its agent makes it."
+            )
         connection = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
         connection.row_factory = sqlite3.Row
         if fresh:
             os.chmod(self.path, 0o600)
             connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
+        try:
+            # Before any PRAGMA that would change somebody else's database.
+            schema.check(connection)
+        except BaseException:
+            connection.close()
+            raise
         wanted = {"journal_mode": "wal", "wal_autocheckpoint": 500, "journal_size_limit": 4 * 1024 * 1024}
         for name, value in wanted.items():
             found = connection.execute(f"PRAGMA {name} = {value}").fetchone()[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -86,6 +86,8 @@ class Tool:
     def request(self, arguments: Mapping[str, Any]) -> Request:
         """The request an HTTP tool makes of its arguments. Raises UsageError when it makes something else."""
         request = self.invoke(arguments, None)
+        if inspect.iscoroutine(request):
+            request = _result_of(request, self.name)
         if not isinstance(request, Request):
             raise UsageError(
                 f"Tool {self.name}: returned {type(request).__name__}, not a Request.",
@@ -191,6 +193,16 @@ def require_tool(candidate: object) -> Tool:
         f"{shown}: not a declared tool.",
         hint=f'Put @tool(effect="read_only") or @tool(effect="mutating") above `def {shown}`.',
     )
+
+
+def _result_of(coroutine: Coroutine[Any, Any, Any], name: str) -> Any:
+    """What an async http_tool returns; it is pure, so it has nothing to wait for."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise UsageError(f"http_tool {name}: awaits something.", hint="It only makes a Request of its arguments.")
 
 
 def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
