@@ -1,0 +1,85 @@
+"""What people may send: filters in the URL, and a decision's reason."""
+
+from __future__ import annotations
+
+import json
+
+from django import forms
+
+from agents.fleet import STATES
+
+PAYLOADS = ("arguments", "output", "body")
+_HIGHEST = 2**63 - 1
+
+
+class TaskFilter(forms.Form):
+    """The tasks page's filter. What the URL holds beyond it is ignored; a bad value is as if it were not there."""
+
+    agent = forms.CharField(required=False, max_length=200)
+    status = forms.ChoiceField(required=False, choices=[("", "any status"), *((word, word) for word in STATES)])
+    text = forms.CharField(required=False, max_length=200, label="Task id contains", strip=True)
+    after = forms.CharField(required=False, max_length=200)
+
+    def value(self, name: str) -> str:
+        """The accepted value of one field, else empty."""
+        self.is_valid()
+        return str(self.cleaned_data.get(name) or "")
+
+
+class ReasonForm(forms.Form):
+    """Why: every decision says it."""
+
+    binding = forms.CharField(widget=forms.HiddenInput, max_length=4000)
+    reason = forms.CharField(
+        max_length=2000,
+        strip=True,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Stands in the journal and in the audit, with your name.",
+        error_messages={"required": "Say why: the next person reads it when this step is looked at again."},
+    )
+
+
+class MarkCommittedForm(ReasonForm):
+    """Also the output the handler gets back, and where the effect can be found."""
+
+    output = forms.CharField(
+        label="Output (JSON)",
+        max_length=1_000_000,
+        strip=True,
+        widget=forms.Textarea(attrs={"rows": 5, "class": "code", "spellcheck": "false"}),
+        help_text="What the handler gets back from this step, as if the tool had returned it.",
+    )
+    reference = forms.CharField(
+        max_length=500,
+        strip=True,
+        help_text="Where the effect can be found: a URL, an order number, a commit.",
+    )
+
+    def clean_output(self) -> str:
+        text = str(self.cleaned_data["output"])
+        try:
+            json.loads(text, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(f'This is not JSON: {error}. A text needs quotes: "done".') from error
+        return text
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def decision_form(kind: str) -> type[ReasonForm]:
+    """The form that asks what this kind of decision needs."""
+    return MarkCommittedForm if kind == "mark_committed" else ReasonForm
+
+
+def cursor_index(text: str | None) -> int:
+    """The step index after which a page starts; -1 for anything that is none."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 19:
+        return -1
+    return min(int(text), _HIGHEST)
+
+
+def shown_whole(text: str | None) -> str:
+    """The payload the page was asked to show whole; empty for anything else."""
+    return text if text in PAYLOADS else ""

@@ -1,0 +1,109 @@
+"""The confirmation page: the exact bytes, what is known, and what happens if the person is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.models import PendingIntent
+from dashboard import binding, signals
+from dashboard.forms import ReasonForm
+from dashboard.pages import payload
+from dashboard.pages.choices import VERBS, Verb
+from dashboard.pages.opening import Opened
+from dashboard.pages.payload import Equality, Payload, SentRequest
+from dashboard.pages.step import AttemptLine, attempt_line, dispatches, payloads
+from journal.holds import HOLDS, Hold
+from journal.models import Evidence, Step
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionPage:
+    """What a person is bound to when they press the button."""
+
+    journal_id: int
+    agent: str
+    verb: Verb
+    step: Step
+    word: str
+    state: str
+    hold: Hold | None
+    form: ReasonForm
+    request: SentRequest | None
+    arguments: Payload | None
+    key: Equality
+    proof: Equality
+    dispatches: int
+    attempts: tuple[AttemptLine, ...]
+    evidence: tuple[Evidence, ...]
+    window_text: str
+    window_left: float | None
+    expires_at: datetime
+    sends: bool
+    reveal: bool = True
+    show_all: str = "all"
+
+    @property
+    def destination(self) -> str:
+        """Where the bytes go, in words."""
+        return self.request.host if self.request else f"the tool {self.step.tool_name}"
+
+    @property
+    def bytes(self) -> str:
+        body = self.request.body if self.request else self.arguments
+        return body.label if body else "0 bytes"
+
+    @property
+    def button(self) -> str:
+        """The final action names its effect."""
+        if self.sends:
+            return f"{self.verb.button}: sends {self.bytes} to {self.destination}"
+        return f"{self.verb.button}: sends nothing"
+
+
+def bind(opened: Opened, step: Step, kind: str, *, user_id: int) -> binding.Binding:
+    """What a page made now binds its decision to."""
+    attempts = opened.reader.attempts(step.task_id, step.step_index)
+    return binding.make(
+        journal_id=opened.file.pk,
+        task_id=step.task_id,
+        step_index=step.step_index,
+        kind=kind,
+        key=step.idempotency_key or "",
+        payload_sha256=step.payload_sha256 or "",
+        dispatches=dispatches(attempts),
+        user_id=user_id,
+    )
+
+
+def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: binding.Binding) -> DecisionPage:
+    """The page around a form that carries `bound`."""
+    reader, task_id, index = opened.reader, step.task_id, step.step_index
+    attempts = reader.attempts(task_id, index)
+    signal = signals.of_step(step, attempts, live=opened.live, served=0, now=opened.now)
+    frozen = reader.request(task_id, index, cap=payload.REQUEST)
+    arguments, _ = payloads(step, reveal=True, show_all="arguments")
+    proof = payload.payload_proof(step, arguments, frozen)
+    intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
+    until = intent.window_left_until if intent else None
+    return DecisionPage(
+        journal_id=opened.file.pk,
+        agent=opened.name,
+        verb=VERBS[kind],
+        step=step,
+        word=signal.word,
+        state=signal.state,
+        hold=HOLDS.get(step.hold_reason or ""),
+        form=form,
+        request=payload.of_request(frozen, proof, reveal=True, all_=True) if frozen else None,
+        arguments=arguments,
+        key=payload.key_proof(step, arguments),
+        proof=proof,
+        dispatches=bound.dispatches,
+        attempts=tuple(attempt_line(attempt, opened, reveal=True) for attempt in attempts),
+        evidence=tuple(reader.evidence(task_id, index)),
+        window_text=intent.window_text if intent else "",
+        window_left=(until - opened.now).total_seconds() if until else None,
+        expires_at=bound.expires_at,
+        sends=kind in ("replay", "approve"),
+    )

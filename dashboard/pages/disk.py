@@ -1,0 +1,85 @@
+"""The disk page: one bar a volume, split by journal, with its thresholds and where it will be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents import disk
+from dashboard import wording
+from dashboard.axis import percent
+from journal import clock
+
+_SHOWN = 6  # journals drawn on their own; the rest of a volume's journals share one block
+_FORECAST_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One journal's share of the bar."""
+
+    x: str
+    width: str
+    hue: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBar:
+    """One volume, drawn."""
+
+    line: disk.VolumeLine
+    other_width: str
+    blocks: tuple[Block, ...]
+    warn_x: str
+    critical_x: str
+    used_x: str
+    forecast_x: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPage:
+    """What the disk page shows."""
+
+    volumes: tuple[VolumeBar, ...]
+
+
+def build() -> DiskPage:
+    """Every volume that holds a journal."""
+    return DiskPage(tuple(_bar(line) for line in disk.volumes()))
+
+
+def _bar(line: disk.VolumeLine) -> VolumeBar:
+    total = line.total_bytes or 1
+    used = line.total_bytes - line.free_bytes
+    cursor = 100.0 * max(0, used - line.journal_bytes) / total
+    other = cursor
+    blocks = []
+    for place, journal in enumerate(line.journals[:_SHOWN]):
+        width = 100.0 * journal.total_bytes / total
+        title = f"{journal.agent}: {wording.size(journal.total_bytes)}"
+        blocks.append(Block(percent(cursor), percent(max(width, 0.15)), place, title))
+        cursor += width
+    growth = max(0, line.growth_per_day or 0) * _FORECAST_DAYS
+    return VolumeBar(
+        line=line,
+        other_width=percent(other),
+        blocks=tuple(blocks),
+        warn_x=percent(line.warn_percent),
+        critical_x=percent(line.critical_percent),
+        used_x=percent(line.used_percent),
+        forecast_x=percent(min(100.0, line.used_percent + 100.0 * growth / total)),
+        sentence=_sentence(line),
+    )
+
+
+def _sentence(line: disk.VolumeLine) -> str:
+    left = f"{wording.size(line.free_bytes)} free of {wording.size(line.total_bytes)}"
+    if line.growth_per_day is None:
+        return f"{left}; too few samples yet to say how it grows."
+    if line.growth_per_day <= 0:
+        return f"{left}; its journals do not grow."
+    growth = f"{left}; its journals grow {wording.size(line.growth_per_day)} a day"
+    if line.full_at is None:
+        return f"{growth}, which lasts more than a year."
+    return f"{growth}: full in {wording.duration((line.full_at - clock.wall()).total_seconds())}."

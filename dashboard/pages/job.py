@@ -1,0 +1,54 @@
+"""A job's page: what was asked, where it is now, what came of it."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from agents import jobs
+from agents.models import Job
+from dashboard.pages.choices import VERBS
+
+_STATES = {
+    "queued": "waiting for the worker",
+    "running": "the worker is at it",
+    "waiting_agent": "waiting for the agent",
+    "done": "done",
+    "failed": "failed",
+    "expired": "expired: nothing was sent",
+    "refused": "refused: nothing was sent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """What the job's page shows; it polls until the job has ended."""
+
+    job: Job
+    title: str
+    word: str
+    href: str
+    step_href: str
+    polls: bool
+    version: str
+
+
+def build(job: Job) -> JobPage:
+    """The job as the journal knows it now."""
+    job = jobs.follow(job)
+    said = zlib.crc32(job.sentence.encode("utf-8", "replace"))
+    verb = VERBS.get(job.decision)
+    step_href = ""
+    if job.journal_id and job.step_index is not None:
+        step_href = reverse("step", args=[job.journal_id, job.task_id, job.step_index])
+    return JobPage(
+        job=job,
+        title=verb.button if verb else job.kind.replace("_", " ").capitalize(),
+        word=_STATES.get(job.state, job.state),
+        href=reverse("job", args=[job.uuid]),
+        step_href=step_href,
+        polls=job.is_open,
+        version=f"{job.state}-{job.attempts}-{said:x}",
+    )

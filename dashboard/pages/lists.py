@@ -1,0 +1,69 @@
+"""Pages that are one keyset list: alerts, audit, journals."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from agents import alerts, audit, fleet
+from agents.lines import JournalLine
+
+
+@dataclass(frozen=True, slots=True)
+class AlertsPage:
+    """Open alerts first, then what has closed."""
+
+    open: tuple[alerts.AlertLine, ...]
+    closed: tuple[alerts.AlertLine, ...]
+    next_cursor: str | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """One page of the audit and its filter."""
+
+    lines: tuple[audit.AuditLine, ...]
+    next_cursor: str | None
+    actor: str
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JournalsPage:
+    """Every file the globs gave: those that can be read, and the cards of those that cannot."""
+
+    cards: tuple[JournalLine, ...]
+    journals: tuple[JournalLine, ...]
+    globs: tuple[str, ...]
+    as_root: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.cards and not self.journals
+
+
+def alerts_page(after: str) -> AlertsPage:
+    """One page of alerts. Raises ValueError for a cursor that is none."""
+    page = alerts.lines(after=after)
+    open_lines = tuple(alerts.open_lines()) if not after else ()
+    closed = tuple(line for line in page.items if line.closed_at is not None)
+    version = f"{zlib.crc32(repr((open_lines, closed)).encode('utf-8', 'backslashreplace')):x}"
+    return AlertsPage(open_lines, closed, page.next_cursor, version)
+
+
+def audit_page(*, after: str, actor: str, refused: bool) -> AuditPage:
+    """One page of the audit. Raises ValueError for a cursor that is none."""
+    page = audit.lines(after=after, actor=actor, refused_only=refused)
+    return AuditPage(page.items, page.next_cursor, actor, refused)
+
+
+def journals_page(*, globs: tuple[str, ...], as_root: bool) -> JournalsPage:
+    """Every journal file known."""
+    lines = fleet.journals()
+    return JournalsPage(
+        tuple(line for line in lines if not line.ok),
+        tuple(line for line in lines if line.ok),
+        globs,
+        as_root,
+    )

@@ -1,0 +1,46 @@
+"""Opening one journal for a page: the reader, who writes it now, and which boot is live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from agents import discovery
+from agents.models import JournalFile
+from journal import clock, ownership
+from journal.models import Boot, Writer
+from journal.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A journal under a reader. `live` is the boot of the agent that holds the lock now, if one does."""
+
+    file: JournalFile
+    reader: Reader
+    boots: tuple[Boot, ...]
+    writer: Writer | None
+    live: int | None
+    now: datetime
+
+    @property
+    def name(self) -> str:
+        return self.file.agent or self.file.path.rsplit("/", 1)[-1]
+
+
+def open_journal(file: JournalFile) -> Opened:
+    """Read who writes the journal. Raises JournalUnreadable for a file that is no readable journal."""
+    reader = discovery.reader_for(file)
+    boots = tuple(reader.boots())
+    writer = ownership.holder(Path(file.path))
+    return Opened(file, reader, boots, writer, live_boot(boots, writer), clock.wall())
+
+
+def live_boot(boots: Sequence[Boot], writer: Writer | None) -> int | None:
+    """The boot that runs now: the newest one, while its own process holds the lock and its row is open."""
+    if writer is None or not boots:
+        return None
+    newest = max(boots, key=lambda boot: boot.boot)
+    return newest.boot if newest.ended is None and newest.pid == writer.pid else None

@@ -1,0 +1,129 @@
+"""The overview: the state in words, four tiles that are links, then what changed last."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.urls import reverse
+
+from agents import fleet
+from agents.lines import AgentLine, Overview, TaskLine
+from agents.models import JournalFile
+from dashboard import wording
+from journal import clock
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number with its unit, a link to where it comes from."""
+
+    name: str
+    figure: str
+    note: str
+    href: str
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One agent; in the demo with its kill button and its story."""
+
+    line: AgentLine
+    href: str
+    kill_href: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """The demo's sentence about one agent, linked to the page that shows it."""
+
+    agent: str
+    text: str
+    href: str
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewPage:
+    """What the overview shows."""
+
+    now: Overview
+    tiles: tuple[Tile, ...]
+    agents: tuple[AgentRow, ...]
+    story: tuple[StoryLine, ...]
+    recent: tuple[TaskLine, ...]
+    demo: bool
+    version: str
+
+
+def build(*, decides: bool) -> OverviewPage:
+    """The fleet as the index knows it, with the demo's story where the demo runs."""
+    now = fleet.overview()
+    demo = bool(settings.STEPKEEPER_DEMO)
+    story = _story() if demo else ()
+    agents = tuple(
+        AgentRow(
+            line,
+            f"{reverse('tasks')}?{urlencode({'agent': line.agent})}",
+            reverse("kill", args=[line.agent]) if demo and decides and line.agent in _demo_agents() else "",
+        )
+        for line in now.agents
+    )
+    return OverviewPage(now, _tiles(now), agents, story, now.recent, demo, _version(now, story))
+
+
+def _tiles(now: Overview) -> tuple[Tile, ...]:
+    moment = clock.wall()
+    oldest = now.oldest_held_at or now.oldest_pending_at
+    since = f"oldest {wording.age(oldest, moment)}" if oldest else "no intent is open"
+    pending = f"{now.held} for you, {now.pending} in all" if now.held else f"{now.pending} in all"
+    saved = (
+        f"saved by resume: {wording.money(now.saved_today.amount)}"
+        if now.saved_tokens_today
+        else "nothing served twice yet"
+    )
+    disk, note = "—", "no sample yet"
+    if now.disk:
+        disk = f"{now.disk.used_percent:.0f} %"
+        note = f"{wording.size(now.disk.free_bytes)} free on {now.disk.mount}"
+    agents = f"{len(now.agents)}"
+    broken = [f"{count} {word}" for count, word in ((now.crashed, "crashed"), (now.hung, "hung")) if count]
+    return (
+        Tile("pending", pending, since, reverse("pending"), waits=now.held > 0),
+        Tile("agents", agents, ", ".join([f"{now.working} working", f"{now.idle} idle", *broken]), reverse("journals")),
+        Tile("spent today", wording.money(now.spent_today.amount), saved, reverse("spend")),
+        Tile("disk", disk, note, reverse("disk"), waits=bool(now.disk and now.disk.level != "ok")),
+    )
+
+
+def _story() -> tuple[StoryLine, ...]:
+    # The demo is not there where it does not run: it is imported only then.
+    from agents.demo import story
+
+    told = story.sentences()
+    known = dict(JournalFile.objects.filter(path__in={one.journal_path for one in told}).values_list("path", "pk"))
+    lines = []
+    for sentence in told:
+        href, journal_id = "", known.get(sentence.journal_path)
+        if journal_id is not None and sentence.task_id is not None:
+            href = reverse("task", args=[journal_id, sentence.task_id])
+            if sentence.step_index is not None and sentence.waits:
+                href = reverse("step", args=[journal_id, sentence.task_id, sentence.step_index])
+        lines.append(StoryLine(sentence.agent, sentence.text, href, sentence.waits))
+    return tuple(lines)
+
+
+def _demo_agents() -> tuple[str, ...]:
+    from agents.demo import story
+
+    return story.agents()
+
+
+def _version(now: Overview, story: tuple[StoryLine, ...]) -> str:
+    # The age of the index moves every second and is not what a reader came for.
+    told = repr((now.sentence, now.agents, now.recent, now.pending, now.held, now.spent_today, now.alerts_open, story))
+    minute = int(clock.wall().timestamp()) // 30
+    return hashlib.sha256(f"{told}{minute}".encode("utf-8", "backslashreplace")).hexdigest()[:16]

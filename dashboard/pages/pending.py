@@ -1,0 +1,97 @@
+"""The queue of pending intents: the oldest on top with its whole story, the rest folded."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents import fleet
+from agents.lines import IndexAge, IntentLine
+from dashboard.addresses import encode
+from dashboard.pages.choices import Choice, choices_for
+from dashboard.signals import lower
+from journal import clock
+from journal.holds import HOLDS, Hold
+
+LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One intent of the queue."""
+
+    line: IntentLine
+    hold: Hold | None
+    state: str
+    word: str
+    window_left: float | None
+    choices: tuple[Choice, ...]
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """The queue: what waits for a person first, then what time or recovery settles."""
+
+    held: tuple[Waiting, ...]
+    others: tuple[Waiting, ...]
+    sentence: str
+    next_cursor: str | None
+    index: IndexAge
+    version: str
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.held and not self.others
+
+
+def build(*, decides: bool, after: str) -> PendingPage:
+    """Pending intents of all journals, oldest first. Raises ValueError for a cursor that is none."""
+    now = clock.wall()
+    page = fleet.pending(after=after, limit=LIMIT)
+    lines = page.items
+    waiting = tuple(_waiting(line, now, decides=decides) for line in lines)
+    held = tuple(each for each in waiting if each.line.needs_person)
+    others = tuple(each for each in waiting if not each.line.needs_person)
+    said = repr([(line, line.job_uuid) for line in lines])
+    return PendingPage(
+        held,
+        others,
+        _sentence(held, others, more=bool(page.next_cursor)),
+        page.next_cursor,
+        fleet.index_age(),
+        _digest(said, now),
+    )
+
+
+def _waiting(line: IntentLine, now: datetime, *, decides: bool) -> Waiting:
+    hold = HOLDS.get(line.hold_reason)
+    until = line.window_left_until
+    word = {
+        "held": f"held: {lower(hold.label) if hold else line.hold_reason.replace('_', ' ')}",
+        "in_flight": "its agent is at it",
+        "waiting": "due later",
+        "unresolved": "outcome unknown",
+    }.get(line.state, line.state.replace("_", " "))
+    return Waiting(
+        line=line,
+        hold=hold if line.needs_person else None,
+        state=line.state,
+        word=word,
+        window_left=(until - now).total_seconds() if until else None,
+        choices=choices_for(line) if decides and line.state != "in_flight" else (),
+        anchor=f"{encode(line.task_id)}-{line.step_index}",
+    )
+
+
+def _sentence(held: tuple[Waiting, ...], others: tuple[Waiting, ...], *, more: bool) -> str:
+    if not held:
+        return "Nothing waits for you." if others else "Nothing is pending."
+    many = f"{len(held)}+" if more else str(len(held))
+    return "One intent waits for you." if many == "1" else f"{many} intents wait for you."
+
+
+def _digest(said: str, now: datetime) -> str:
+    # The ages on the page move once a minute even where nothing else does.
+    return hashlib.sha256(f"{said} {int(now.timestamp()) // 60}".encode("utf-8", "backslashreplace")).hexdigest()[:16]

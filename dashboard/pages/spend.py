@@ -1,0 +1,104 @@
+"""The spend page: one chart and one table of the same data, saved beside spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.urls import reverse
+from django.utils import timezone
+
+from agents import spend
+from dashboard import wording
+from dashboard.axis import percent
+from dashboard.pages.frame import Tab
+
+_HUES = 6  # more labels than this share the last hue, named "others"
+_HEIGHT = 150.0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One label's share of a column."""
+
+    x: str
+    width: str
+    y: str
+    height: str
+    hue: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One hour or day of the chart."""
+
+    middle: str
+    label: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpendPage:
+    """What the spend page shows."""
+
+    table: spend.SpendTable
+    cuts: tuple[Tab, ...]
+    ranges: tuple[Tab, ...]
+    columns: tuple[Column, ...]
+    keys: tuple[tuple[str, int], ...]
+    top: str
+    cut: str
+    over: str
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.table.rows
+
+
+def build(cut: str, over: str) -> SpendPage:
+    """The page of one cut over one range; what is neither falls back to models of the last day."""
+    by: spend.Cut = cut if cut in spend.CUTS else "model"
+    span: spend.Range = over if over in spend.RANGES else "24h"
+    table = spend.table(by, span)
+    hues = _hues(table)
+    most = max((bar.cost.amount or Decimal(0) for bar in table.bars), default=Decimal(0))
+    url = reverse("spend")
+    return SpendPage(
+        table=table,
+        cuts=tuple(Tab(f"by {name}", f"{url}?by={name}&over={span}", name == by) for name in spend.CUTS),
+        ranges=tuple(Tab(name, f"{url}?by={by}&over={name}", name == span) for name in spend.RANGES),
+        columns=tuple(_column(n, bar, table, hues, float(most)) for n, bar in enumerate(table.bars)),
+        keys=tuple(hues.items()),
+        top=wording.money(most) if most else "",
+        cut=by,
+        over=span,
+    )
+
+
+def _hues(table: spend.SpendTable) -> dict[str, int]:
+    totals: dict[str, float] = {}
+    for bar in table.bars:
+        for label, cost in bar.parts:
+            totals[label] = totals.get(label, 0.0) + float(cost.amount or 0)
+    dearest = sorted(totals, key=lambda label: (-totals[label], label))
+    return {label: min(place, _HUES) for place, label in enumerate(dearest)}
+
+
+def _column(number: int, bar: spend.SpendBar, table: spend.SpendTable, hues: dict[str, int], most: float) -> Column:
+    slot = 94.0 / max(len(table.bars), 6)
+    left = 5.0 + slot * number
+    blocks: list[Block] = []
+    floor = _HEIGHT
+    for label, cost in bar.parts:
+        height = _HEIGHT * 0.9 * float(cost.amount or 0) / most if most else 0.0
+        floor -= height
+        title = f"{label}: {wording.money(cost.amount)}"
+        if height:
+            blocks.append(
+                Block(percent(left), percent(slot * 0.7), f"{floor:.2f}", f"{max(height, 0.5):.2f}", hues[label], title)
+            )
+    at = timezone.localtime(bar.starts_at)
+    step = max(1, len(table.bars) // 8)
+    label = (at.strftime("%H:%M") if table.range == "24h" else at.strftime("%d %b")) if number % step == 0 else ""
+    return Column(percent(left + slot * 0.35), label, tuple(blocks))

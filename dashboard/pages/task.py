@@ -1,0 +1,204 @@
+"""A task's page: its sentence, its timeline, its children."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.conf import settings
+from django.urls import reverse
+
+from agents.money import Money
+from dashboard import timeline, wording
+from dashboard.pages import usage
+from dashboard.pages.opening import Opened
+from dashboard.pages.task_rows import Material, Row, read, rows
+from dashboard.signals import lower
+from journal.holds import HOLDS
+from journal.models import Task
+
+LIMIT = 500  # steps a page
+_MOST_CHILDREN = 40
+_TICK = 3  # seconds after which a page with something in flight counts as changed
+ENDED = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """One line of the demo forge's own book: a pull request, and how often its key was seen."""
+
+    number: int
+    title: str
+    key: str
+    applied_at: datetime
+    requests: int
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A task's rows: the page's own first, each child below, indented."""
+
+    task: Task
+    href: str
+    depth: int
+    state: str
+    rows: tuple[Row, ...]
+    tokens: int | None
+    cost: Money
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """What the task's page shows. `version` changes exactly when the part would look different."""
+
+    journal_id: int
+    agent: str
+    task: Task
+    state: str
+    href: str
+    sentence: str
+    frame: timeline.Frame
+    groups: tuple[Group, ...]
+    parent_href: str
+    next_href: str
+    first_href: str
+    own: Money
+    children: Money | None
+    tokens: int | None
+    served: int
+    version: str
+    polls: bool
+    more_children: int
+    now: datetime
+    ledger: tuple[LedgerLine, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.groups[0].rows
+
+
+def build(opened: Opened, task: Task, *, after: int) -> TaskPage:
+    """The page of one task from one page of its steps."""
+    own = read(opened, task.task_id, after=after, limit=LIMIT)
+    children = opened.reader.children(task.task_id) if after < 0 else []
+    materials = [(task, 0, own), *_descend(opened, children[:_MOST_CHILDREN], 1)]
+    frame = _frame(opened, task, materials)
+    groups = tuple(_group(opened, each, depth, material, frame) for each, depth, material in materials)
+    state = derived(task, opened)
+    polls = state not in ENDED
+    href = reverse("task", args=[opened.file.pk, task.task_id])
+    last = own.steps[-1].step_index if len(own.steps) == LIMIT else None
+    return TaskPage(
+        journal_id=opened.file.pk,
+        agent=opened.name,
+        task=task,
+        state=state,
+        href=href + (f"?after={after}" if after >= 0 else ""),
+        sentence=sentence(task, state, groups, opened),
+        frame=frame,
+        groups=groups,
+        parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
+        next_href=f"{href}?after={last}" if last is not None else "",
+        first_href=href if after >= 0 else "",
+        own=groups[0].cost,
+        children=_total(groups[1:]) if len(groups) > 1 else None,
+        tokens=groups[0].tokens,
+        served=sum(row.state == "reused" for row in groups[0].rows),
+        version=version(opened, polls=polls),
+        polls=polls,
+        more_children=max(0, len(children) - _MOST_CHILDREN),
+        now=opened.now,
+        ledger=_ledger(opened.name, task, opened) if settings.STEPKEEPER_DEMO else (),
+    )
+
+
+def _ledger(agent: str, task: Task, opened: Opened) -> tuple[LedgerLine, ...]:
+    # The demo is not there where it does not run: it is imported only then.
+    from agents.demo import story
+    from agents.demo.paths import PULLS
+
+    if agent != PULLS:
+        return ()
+    keys = {step.idempotency_key for step in opened.reader.steps(task.task_id)}
+    return tuple(
+        LedgerLine(line.number, line.title, line.key or "", line.applied_at, line.requests, line.key in keys)
+        for line in story.ledger(limit=12)
+    )
+
+
+def derived(task: Task, opened: Opened) -> str:
+    """The stored status, or `crashed`: it says running and its boot is gone."""
+    return "crashed" if task.status == "running" and (opened.live is None or task.boot != opened.live) else task.status
+
+
+def version(opened: Opened, *, polls: bool) -> str:
+    """What a poll compares: the files' signature, the writer, and time itself while something runs."""
+    from journal.reader import signature
+
+    tick = int(opened.now.timestamp()) // _TICK if polls and opened.live is not None else 0
+    said = repr((signature(opened.file.path), opened.live, tick))
+    return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _descend(opened: Opened, children: list[Task], depth: int) -> list[tuple[Task, int, Material]]:
+    found: list[tuple[Task, int, Material]] = []
+    for child in children:
+        found.append((child, depth, read(opened, child.task_id, after=-1, limit=LIMIT)))
+        if depth < 3:
+            found += _descend(opened, opened.reader.children(child.task_id)[:_MOST_CHILDREN], depth + 1)
+    return found[:_MOST_CHILDREN]
+
+
+def _frame(opened: Opened, task: Task, materials: list[tuple[Task, int, Material]]) -> timeline.Frame:
+    spans = [span for _, _, material in materials for step in material.steps for span in material.spans(step, opened)]
+    marks = [
+        decision.applied_at
+        for _, _, material in materials
+        for decisions in material.decisions.values()
+        for decision in decisions
+        if decision.applied_at
+    ]
+    running = derived(task, opened) == "running"
+    return timeline.frame(spans, opened.boots, marks=marks, live=opened.live, now=opened.now, running=running)
+
+
+def _group(opened: Opened, task: Task, depth: int, material: Material, frame: timeline.Frame) -> Group:
+    used = usage.of(call for calls in material.calls.values() for call in calls)
+    href = reverse("task", args=[opened.file.pk, task.task_id])
+    made = rows(material, opened, frame.axis)
+    return Group(task, href, depth, derived(task, opened), made, used.tokens, used.cost)
+
+
+def _total(groups: tuple[Group, ...]) -> Money:
+    amounts = [group.cost.amount for group in groups if group.cost.amount is not None]
+    unpriced = sum(group.cost.unpriced_calls for group in groups)
+    return Money(sum(amounts, Decimal(0)) if amounts or not unpriced else None, unpriced)
+
+
+def sentence(task: Task, state: str, groups: tuple[Group, ...], opened: Opened) -> str:
+    """The task's state in words."""
+    own = groups[0].rows
+    boots = len({boot.boot for boot in opened.boots if boot.role == "agent"})
+    steps = wording.plural(len(own), "step")
+    served = sum(row.state == "reused" for row in own)
+    saved = f", {served} served from the journal" if served else ""
+    end = task.ended_at or task.updated_at
+    span = f" in {wording.duration((end - task.created_at).total_seconds())}" if end and task.created_at else ""
+    over = f" across {boots} boots of the agent" if boots > 1 and served else ""
+    held = next((row for group in groups for row in group.rows if row.waits), None)
+    if state in ENDED:
+        return f"{state.capitalize()}{span}{over}: {steps}{saved}."
+    if held:
+        return f"Waits for a person at step {held.index}: {held.word.removeprefix('held: ')}."
+    if state == "waiting":
+        reason = HOLDS.get(task.wait_reason or "")
+        return f"Waiting: {lower(reason.label) if reason else (task.wait_reason or 'the next attempt is due later')}."
+    if state == "crashed":
+        return f"Its agent is gone: {steps} on disk{saved}. It resumes when the agent is started again."
+    if state == "queued":
+        return "Queued: the agent has not taken it yet."
+    last = own[-1] if own else None
+    return f"Running: step {last.index}, {last.tool}{saved}." if last else "Running: no step yet."

@@ -1,0 +1,144 @@
+"""The rows of a task's timeline: one a step, with its bar, its verdict caps and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.urls import reverse
+from django.utils import timezone
+
+from agents.money import Money
+from dashboard import signals, timeline, wording
+from dashboard.axis import Axis
+from dashboard.pages import usage
+from dashboard.pages.opening import Opened
+from journal.models import Attempt, Decision, ModelCall, Run, Step
+
+_Item = TypeVar("_Item", Attempt, ModelCall, Decision)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step on the timeline."""
+
+    index: int
+    href: str
+    tool: str
+    effect: str | None
+    state: str
+    word: str
+    bar: timeline.Bar | None
+    attempts: int
+    duration: str
+    tokens: int | None
+    cost: Money | None
+    said: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person must act: the only rows in the lamp's colour."""
+        return self.state == "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Everything a journal says about one task's steps, in step order."""
+
+    steps: tuple[Step, ...]
+    attempts: dict[int, list[Attempt]]
+    calls: dict[int, list[ModelCall]]
+    decisions: dict[int, list[Decision]]
+    runs: tuple[Run, ...]
+
+    def spans(self, step: Step, opened: Opened) -> tuple[timeline.Span, ...]:
+        return timeline.spans_of(
+            step,
+            self.attempts.get(step.step_index, ()),
+            self.calls.get(step.step_index, ()),
+            boots=opened.boots,
+            live=opened.live,
+            now=opened.now,
+        )
+
+
+def read(opened: Opened, task_id: str, *, after: int, limit: int) -> Material:
+    """One page of a task's steps with what belongs to them."""
+    reader = opened.reader
+    return Material(
+        tuple(reader.steps(task_id, after=after, limit=limit)),
+        _by_step(reader.attempts(task_id, None)),
+        _by_step(reader.model_calls(task_id, None)),
+        _by_step(reader.decisions(task_id, None)),
+        tuple(reader.runs(task_id)),
+    )
+
+
+def rows(material: Material, opened: Opened, axis: Axis) -> tuple[Row, ...]:
+    """The rows on one shared axis."""
+    return tuple(_row(step, material, opened, axis) for step in material.steps)
+
+
+def _row(step: Step, material: Material, opened: Opened, axis: Axis) -> Row:
+    attempts = material.attempts.get(step.step_index, [])
+    calls = material.calls.get(step.step_index, [])
+    served = timeline.served_by(step, material.runs)
+    signal = signals.of_step(step, attempts, live=opened.live, served=served, now=opened.now)
+    spans = material.spans(step, opened)
+    used = usage.of(calls) if calls else None
+    return Row(
+        index=step.step_index,
+        href=reverse("step", args=[opened.file.pk, step.task_id, step.step_index]),
+        tool=step.tool_name,
+        effect=step.effect,
+        state=signal.state,
+        word=signal.word,
+        bar=timeline.bar(spans, axis, served=served > 0),
+        attempts=len(attempts) or (1 if step.effect == "read_only" and step.status != "pending" else len(calls)),
+        duration=_duration(step, spans),
+        tokens=used.tokens if used else None,
+        cost=used.cost if used else None,
+        said=tuple(said(decision) for decision in material.decisions.get(step.step_index, [])),
+        odd=step.odd,
+    )
+
+
+_VERBS = {
+    "replay": "replay approved",
+    "mark_committed": "marked committed",
+    "mark_not_applied": "marked not applied",
+    "abandon": "abandoned",
+    "replay_as_new": "replay as a new effect approved",
+    "approve": "approved",
+    "reject": "rejected",
+    "cancel_task": "task cancelled",
+}
+
+
+def said(decision: Decision) -> str:
+    """Who decided what, when, and which attempt it became."""
+    at = decision.applied_at or decision.created_at
+    clock = timezone.localtime(at).strftime("%H:%M:%S") if at else "at an unknown time"
+    verb = _VERBS.get(decision.kind, decision.kind)
+    if decision.outcome.startswith("refused"):
+        return f"{verb} by {decision.actor} {clock} · {decision.outcome}"
+    attempt = f" · attempt {decision.consumed_attempt}" if decision.consumed_attempt is not None else ""
+    return f"{verb} by {decision.actor} {clock}{attempt}"
+
+
+def _duration(step: Step, spans: Sequence[timeline.Span]) -> str:
+    if step.status == "pending":
+        return wording.duration(spans[-1].end - spans[0].start) if spans and spans[-1].end > spans[0].start else "—"
+    if step.duration is not None:
+        return wording.duration(step.duration)
+    return wording.duration(spans[-1].end - spans[0].start) if spans and spans[-1].end > spans[0].start else "—"
+
+
+def _by_step(items: Iterable[_Item]) -> dict[int, list[_Item]]:
+    by: dict[int, list[_Item]] = {}
+    for item in items:
+        if item.step_index is not None:
+            by.setdefault(item.step_index, []).append(item)
+    return by

@@ -1,0 +1,83 @@
+"""The list of tasks of all agents, from the fleet index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from agents import fleet
+from agents.lines import IndexAge, TaskLine
+from agents.models import IndexedTask
+from dashboard.forms import TaskFilter
+from journal import clock
+
+MOST_NEW = 100  # the pill counts no further
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPage:
+    """One page of tasks and the filter it was made with."""
+
+    agent: str
+    status: str
+    text: str
+    states: tuple[str, ...]
+    lines: tuple[TaskLine, ...]
+    agents: tuple[str, ...]
+    filtered: bool
+    index: IndexAge
+    next_href: str
+    first_href: str
+    new: int
+    new_href: str
+    new_poll: str
+    version: str
+
+    @property
+    def new_text(self) -> str:
+        return f"{MOST_NEW}+" if self.new >= MOST_NEW else str(self.new)
+
+
+def build(form: TaskFilter) -> TasksPage:
+    """The page a filter asks for; raises ValueError for a cursor that is none."""
+    agent, status, text, after = (form.value(name) for name in ("agent", "status", "text", "after"))
+    kept = {name: value for name, value in (("agent", agent), ("status", status), ("text", text)) if value}
+    page = fleet.tasks(agent=agent, status=status, text=text, after=after)
+    agents = tuple(fleet.agents())
+    since = _since(form) or clock.wall()
+    new = _new(kept, since)
+    href = reverse("tasks")
+    return TasksPage(
+        agent=agent,
+        status=status,
+        text=text,
+        states=fleet.STATES,
+        lines=page.items,
+        agents=agents,
+        filtered=bool(kept),
+        index=fleet.index_age(),
+        next_href=f"{href}?{urlencode(kept | {'after': page.next_cursor})}" if page.next_cursor else "",
+        first_href=f"{href}?{urlencode(kept)}" if after else "",
+        new=new,
+        new_href=f"{href}?{urlencode(kept)}" if kept else href,
+        new_poll=f"{href}?{urlencode(kept | {'since': clock.text(since), 'version': f'new-{new}'})}",
+        version=f"new-{new}",
+    )
+
+
+def _since(form: TaskFilter) -> datetime | None:
+    text = str(form.data.get("since", ""))
+    try:
+        return clock.parse(text) if text else None
+    except ValueError:
+        return None
+
+
+def _new(kept: dict[str, str], since: datetime) -> int:
+    rows = IndexedTask.objects.filter(started_at__gt=since)
+    if "agent" in kept:
+        rows = rows.filter(agent=kept["agent"])
+    return len(rows[:MOST_NEW].values_list("pk", flat=True))

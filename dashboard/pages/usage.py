@@ -1,0 +1,62 @@
+"""Tokens and money of model calls as a page adds them up: per step, per task, never a roll-up of roll-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from agents import prices
+from agents.money import Money
+from journal import clock
+from journal.models import ModelCall
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A sum over provider responses; tokens None where no call reported any."""
+
+    calls: int
+    tokens_in: int | None
+    tokens_out: int | None
+    cost: Money
+
+    @property
+    def tokens(self) -> int | None:
+        known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
+        return sum(known) if known else None
+
+
+def of(calls: Iterable[ModelCall]) -> Usage:
+    """What these calls used and cost; a call that cannot be priced makes the sum "at least"."""
+    amount, unpriced, priced, count = Decimal(0), 0, 0, 0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    for call in calls:
+        count += 1
+        tokens = tokens_of(call)
+        tokens_in = _add(tokens_in, tokens.total_in)
+        tokens_out = _add(tokens_out, tokens.total_out)
+        cost = price_of(call).amount
+        if cost is None:
+            unpriced += 1
+        else:
+            amount, priced = amount + cost, priced + 1
+    return Usage(count, tokens_in, tokens_out, Money(amount if priced or not unpriced else None, unpriced))
+
+
+def tokens_of(call: ModelCall) -> prices.Tokens:
+    """The call's disjoint buckets."""
+    return prices.Tokens(
+        call.in_uncached, call.in_cache_read, call.in_cache_write, call.out_visible, call.out_reasoning
+    )
+
+
+def price_of(call: ModelCall) -> prices.Price:
+    """The price of one response, at the time it was made."""
+    at = call.started_at or clock.wall()
+    return prices.price(tokens_of(call), model=call.model or call.request_model, tier=call.service_tier, at=at)
+
+
+def _add(total: int | None, more: int | None) -> int | None:
+    return total if more is None else (total or 0) + more

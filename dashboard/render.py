@@ -1,0 +1,48 @@
+"""One URL, two shapes: the whole page, or the part htmx asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def page_or_part(
+    request: HttpRequest,
+    template: str,
+    page: DataclassInstance,
+    *,
+    parts: Mapping[str, str],
+    version: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Render `template`, or for htmx the part whose root element's id is the request's target.
+
+    `parts` maps that id to the part's template; the first is the answer where htmx names none. A part that already
+    shows `version` gets 204 and stays as it is. A boosted request and a history restore get the whole page.
+    """
+    if not _wants_part(request):
+        response = render(request, template, {"page": page}, status=status)
+    elif version and request.GET.get("version") == version:
+        response = HttpResponse(status=204)
+    else:
+        target = request.headers.get("HX-Target", "")
+        part = parts.get(target) or next(iter(parts.values()))
+        response = render(request, part, {"page": page}, status=status)
+    patch_vary_headers(response, ("HX-Request", "HX-Target"))
+    return response
+
+
+def _wants_part(request: HttpRequest) -> bool:
+    headers = request.headers
+    return (
+        headers.get("HX-Request") == "true"
+        and headers.get("HX-Boosted") != "true"
+        and headers.get("HX-History-Restore-Request") != "true"
+    )

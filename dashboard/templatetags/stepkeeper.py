@@ -1,0 +1,197 @@
+"""What templates say of a value: signals, effects, times, hashes, sizes. No page logic."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents.lines import TaskLine
+from agents.money import Money
+from dashboard import visible, wording
+from dashboard.empty_states import EMPTY_STATES, EmptyState
+from dashboard.pages import frame
+from dashboard.signals import lower
+from journal import clock
+from journal.holds import HOLDS
+
+register = template.Library()
+
+HASH_SHOWN = 8
+_SHAPES = {
+    "applied": "committed",
+    "completed": "committed",
+    "done": "committed",
+    "ok": "committed",
+    "working": "running",
+    "idle": "not_sent",
+    "stopped": "not_sent",
+    "queued": "waiting",
+    "in_progress": "running",
+    "in_flight": "running",
+    "no_effect": "not_sent",
+    "absent": "not_sent",
+    "unresolved": "unknown",
+    "hung": "crashed",
+    "waiting_agent": "waiting",
+    "refused": "failed",
+    "expired": "abandoned",
+    "cancelled": "abandoned",
+    "critical": "warn",
+    "warning": "warn",
+}
+_COLOURS = {
+    "working": "running",
+    "idle": "not_sent",
+    "stopped": "not_sent",
+    "in_flight": "running",
+    "unresolved": "unknown",
+    "warning": "warn",
+}
+
+
+@register.simple_tag
+def signal(state: str, word: str | None = None) -> SafeString:
+    """Shape, word and colour of a state; the word alone would do, the colour never does."""
+    return format_html(
+        '<span class="signal signal-{}"><svg aria-hidden="true"><use href="#signal-{}"/></svg><span>{}</span></span>',
+        _COLOURS.get(state, state),
+        _SHAPES.get(state, state),
+        visible.line(wording.signal_word(state) if word is None else word),
+    )
+
+
+@register.simple_tag
+def tool(effect: str | None, name: str) -> SafeString:
+    """A tool's name behind its effect's glyph, everywhere the same."""
+    known = effect if effect in ("read_only", "mutating", "model") else "unknown"
+    word = {"unknown": "effect not recorded"}.get(known, known.replace("_", " "))
+    return format_html(
+        '<span class="tool"><svg class="effect" role="img" aria-label="{0}"><title>{0}</title>'
+        '<use href="#effect-{1}"/></svg><bdi>{2}</bdi></span>',
+        word,
+        known,
+        visible.line(name, 120),
+    )
+
+
+@register.simple_tag
+def when(moment: datetime | None) -> SafeString:
+    """A time as its age in words; the zone and the exact time on hover."""
+    if moment is None:
+        return format_html('<span class="soft">{}</span>', "time not recorded")
+    return _time(moment, wording.age(moment, clock.wall()))
+
+
+@register.simple_tag
+def at(moment: datetime | None) -> SafeString:
+    """A time as the clock shows it, with the date where it is not today's."""
+    if moment is None:
+        return format_html('<span class="soft">{}</span>', "time not recorded")
+    local, today = timezone.localtime(moment), timezone.localtime(clock.wall()).date()
+    return _time(moment, local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M:%S"))
+
+
+def _time(moment: datetime, text: str) -> SafeString:
+    local = timezone.localtime(moment)
+    exact = local.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + local.strftime(" %Z (UTC%z)")
+    return format_html('<time datetime="{}" title="{}">{}</time>', clock.text(moment), exact, text)
+
+
+@register.simple_tag
+def hash(value: str | None, name: str = "hash") -> SafeString:
+    """A hash or key: its first eight characters, the whole on hover and on copy."""
+    if not value:
+        return format_html('<span class="soft">{}</span>', "none")
+    return format_html(
+        '<span class="hash"><code title="{0}">{1}</code>'
+        '<button class="copy" type="button" data-copy="{0}" aria-label="copy the {2}">copy</button></span>',
+        value,
+        visible.line(value[:HASH_SHOWN]),
+        name,
+    )
+
+
+@register.inclusion_tag("_empty.html")
+def empty_state(page: str) -> dict[str, EmptyState]:
+    """What a page says while it has nothing to show."""
+    return {"empty": EMPTY_STATES[page]}
+
+
+@register.filter
+def line(value: object, limit: int | None = None) -> SafeString:
+    """Text on one line, controls visible."""
+    return visible.line("" if value is None else str(value), limit)
+
+
+@register.filter
+def block(value: object) -> SafeString:
+    """Text in a <pre>, controls visible."""
+    return visible.block("" if value is None else str(value))
+
+
+@register.filter
+def size(value: int | None) -> str:
+    return wording.size(value)
+
+
+@register.filter
+def number(value: int | None) -> str:
+    return wording.number(value)
+
+
+@register.filter
+def duration(value: float | None) -> str:
+    return wording.duration(value)
+
+
+@register.filter
+def money(value: Money | None) -> str:
+    """A sum of money; what could not be priced is said, never counted as $0."""
+    if value is None:
+        return "—"
+    amount = wording.money(value.amount)
+    return f"≥ {amount}" if value.at_least else amount
+
+
+@register.filter
+def count(value: int, word: str) -> str:
+    """`3|count:"step"` → `3 steps`; a plural of its own after a comma: `"reply,replies"`."""
+    one, _, many = word.partition(",")
+    return wording.plural(value, one, many or None)
+
+
+@register.filter
+def spaced(value: object) -> str:
+    """A stored word as people write it: `in_progress` → `in progress`."""
+    return str(value).replace("_", " ")
+
+
+@register.simple_tag(takes_context=True)
+def desk(context: template.Context) -> frame.Desk:
+    """The header of every page."""
+    request = context.get("request")
+    return frame.desk(request) if request is not None else frame.Desk()
+
+
+@register.filter
+def shape(state: str) -> str:
+    """The sprite symbol that stands for a state, for a bar's end cap."""
+    return f"#signal-{_SHAPES.get(state, state)}"
+
+
+@register.filter
+def waiting(reason: str) -> str:
+    """Why a task waits, in the words of its hold reason where it has one."""
+    hold = HOLDS.get(reason)
+    return f"waiting: {lower(hold.label) if hold else reason.replace('_', ' ')}"
+
+
+@register.filter
+def tokens(line: TaskLine) -> int | None:
+    """Input and output together; None where neither was reported."""
+    known = [amount for amount in (line.tokens_in, line.tokens_out) if amount is not None]
+    return sum(known) if known else None

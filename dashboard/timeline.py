@@ -1,0 +1,223 @@
+"""Where a step's bars, the restarts and the reuse hatch stand on a task's timeline. Pure geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.axis import Axis, Fold, Interval, Tick, percent
+from journal.models import Attempt, Boot, ModelCall, Run, Step
+
+_MIN_WIDTH = 0.45  # percent: a bar of any length can be seen and pointed at
+_FLAG_DISTANCE = 16.0  # flags closer than this take another tier
+_TIERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One attempt (or the whole call): `state` names its verdict, `cap_x` where its end cap stands."""
+
+    x: str
+    width: str
+    cap_x: str
+    state: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A step's row on the axis; `served` steps carry the hatch over `x`, `width`."""
+
+    x: str
+    width: str
+    segments: tuple[Segment, ...]
+    served: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A vertical line through all rows, with a flag: how the daemon ended and who came after."""
+
+    x: str
+    down_width: str
+    flag: str
+    tier: int
+    anchor: str  # SVG text-anchor
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What all rows share: axis, ticks, folded gaps, restarts, and the line of now."""
+
+    axis: Axis
+    ticks: tuple[Tick, ...]
+    folds: tuple[Fold, ...]
+    restarts: tuple[Restart, ...]
+    now_x: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One attempt or call in seconds, `state` its verdict, `title` its sentence."""
+
+    start: float
+    end: float
+    state: str
+    title: str
+
+
+def spans_of(
+    step: Step,
+    attempts: Sequence[Attempt],
+    calls: Sequence[ModelCall],
+    *,
+    boots: Sequence[Boot],
+    live: int | None,
+    now: datetime,
+) -> tuple[Span, ...]:
+    """The spans of one step. `live` is the boot that runs now; older open ones end where their boot did."""
+    ends = {boot.boot: boot.ended_at for boot in boots}
+    spans = [
+        Span(
+            attempt.started_at.timestamp(),
+            _end(attempt.started_at, attempt.ended_at, attempt.duration, attempt.boot, ends, live, now),
+            attempt.verdict or ("running" if attempt.boot == live else "unknown"),
+            f"attempt {attempt.attempt}: {(attempt.verdict or 'no outcome on disk').replace('_', ' ')}",
+        )
+        for attempt in attempts
+        if attempt.started_at
+    ]
+    if spans:
+        return tuple(spans)
+    spans = [
+        Span(
+            call.started_at.timestamp(),
+            _end(call.started_at, call.ended_at, None, call.boot, ends, live, now),
+            "applied" if call.ended_at else ("running" if call.boot == live else "unknown"),
+            f"model call {call.call}: {call.model or call.request_model or 'model unknown'}",
+        )
+        for call in calls
+        if call.started_at
+    ]
+    return tuple(spans) or _whole(step, ends, live, now)
+
+
+def _whole(step: Step, ends: dict[int, datetime | None], live: int | None, now: datetime) -> tuple[Span, ...]:
+    start = step.created_at or step.updated_at
+    if start is None:
+        return ()
+    state = {"committed": "applied", "failed": "no_effect", "abandoned": "abandoned"}.get(step.status, "not_sent")
+    if step.status != "pending":
+        end = start.timestamp() + step.duration if step.duration is not None else (step.updated_at or start).timestamp()
+    elif step.boot is not None and step.boot == live and not step.hold_reason and step.effect != "mutating":
+        state, end = "running", now.timestamp()
+    else:
+        end = start.timestamp()
+    return (Span(start.timestamp(), max(start.timestamp(), end), state, step.status),)
+
+
+def _end(
+    started: datetime,
+    ended: datetime | None,
+    duration: float | None,
+    boot: int,
+    ends: dict[int, datetime | None],
+    live: int | None,
+    now: datetime,
+) -> float:
+    if duration is not None:
+        return started.timestamp() + duration
+    if ended is None:
+        ended = now if boot == live else ends.get(boot)
+    return max(started, ended or started).timestamp()
+
+
+def frame(
+    spans: Iterable[Span],
+    boots: Sequence[Boot],
+    *,
+    marks: Iterable[datetime] = (),
+    live: int | None,
+    now: datetime,
+    running: bool,
+) -> Frame:
+    """The axis over every span and mark, with the agent's restarts inside it."""
+    intervals: list[Interval] = [(span.start, span.end) for span in spans]
+    intervals += [(mark.timestamp(), mark.timestamp()) for mark in marks]
+    if running:
+        intervals.append((now.timestamp(), now.timestamp()))
+    if not intervals:
+        return Frame(Axis(()), (), (), (), None)
+    first, last = min(start for start, _ in intervals), max(end for _, end in intervals)
+    deaths = _deaths(boots, first, last, live)
+    intervals += [(death.at, death.back or death.at) for death in deaths if first <= death.at <= last]
+    axis = Axis.over(intervals)
+    now_x = percent(axis.place(now.timestamp())) if running else None
+    return Frame(axis, axis.ticks(), axis.folds, _restarts(axis, deaths), now_x)
+
+
+@dataclass(frozen=True, slots=True)
+class _Death:
+    at: float
+    back: float | None
+    flag: str
+    clean: bool
+
+
+def _deaths(boots: Sequence[Boot], first: float, last: float, live: int | None) -> list[_Death]:
+    agents = sorted((boot for boot in boots if boot.role == "agent"), key=lambda boot: boot.boot)
+    deaths: list[_Death] = []
+    for boot, successor in zip(agents, [*agents[1:], None], strict=True):
+        if successor is None and (boot.ended is None or boot.boot == live):
+            continue
+        back = successor.started_at.timestamp() if successor and successor.started_at else None
+        at = boot.ended_at.timestamp() if boot.ended_at else back
+        if at is None or (back or at) < first or at > last + 60:
+            continue
+        if back is not None:
+            at = min(at, back)
+        after = f"boot {boot.boot} → {successor.boot}" if successor else f"boot {boot.boot}, not restarted"
+        deaths.append(_Death(at, back, f"{boot.ended or 'ended unseen'} · {after}", boot.ended == "clean"))
+    return deaths
+
+
+def _restarts(axis: Axis, deaths: Sequence[_Death]) -> tuple[Restart, ...]:
+    restarts: list[Restart] = []
+    taken: list[float] = [-100.0] * _TIERS
+    for death in deaths:
+        x = axis.place(death.at)
+        down = axis.place(death.back) - x if death.back is not None else 0.0
+        tier = next((tier for tier in range(_TIERS) if x - taken[tier] >= _FLAG_DISTANCE), _TIERS - 1)
+        taken[tier] = x
+        anchor = "end" if x > 75 else "start"
+        restarts.append(Restart(percent(x), percent(max(0.0, down)), death.flag, tier, anchor, death.clean))
+    return tuple(restarts)
+
+
+def bar(spans: Sequence[Span], axis: Axis, *, served: bool = False) -> Bar | None:
+    """One step's bar on the axis; None where nothing says when it happened."""
+    if not spans:
+        return None
+    segments = []
+    for span in spans:
+        x = axis.place(span.start)
+        width = max(axis.place(span.end) - x, _MIN_WIDTH)
+        segments.append(Segment(percent(x), percent(width), percent(x + width), span.state, span.title))
+    left, right = axis.place(spans[0].start), axis.place(max(span.end for span in spans))
+    return Bar(percent(left), percent(max(right - left, _MIN_WIDTH)), tuple(segments), served)
+
+
+def served_by(step: Step, runs: Sequence[Run]) -> int:
+    """How many later runs took this step's output from the journal instead of paying for it again."""
+    if step.status != "committed":
+        return 0
+    paid = step.committed_boot if step.committed_boot is not None else step.boot
+    return sum(
+        1
+        for run in runs
+        if run.served_through >= step.step_index
+        and (paid is None or run.boot >= paid)
+        and (run.started_at is None or step.updated_at is None or run.started_at > step.updated_at)
+    )

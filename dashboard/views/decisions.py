@@ -1,0 +1,170 @@
+"""Deciding about a pending step: GET shows what a decision is bound to, POST asks the worker. GET never decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from agents import audit, jobs
+from agents.decisions import BadDecision
+from agents.decisions import Binding as StepBinding
+from agents.models import Job
+from agents.models.job import DECISION, QUERY_STATUS
+from dashboard import binding
+from dashboard.access import can_decide, refuse
+from dashboard.forms import ReasonForm, decision_form
+from dashboard.pages import decision as decision_page
+from dashboard.pages.choices import VERBS
+from dashboard.pages.opening import Opened
+from dashboard.pages.step import dispatches
+from dashboard.views.opening import reads_journal
+from dashboard.views.steps import get_step_or_404
+from journal.models import Step
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPage:
+    """Nothing was decided, and why."""
+
+    journal_id: int
+    task_id: str
+    step_index: int
+    changes: tuple[str, ...]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@reads_journal
+def decide(request: HttpRequest, opened: Opened, task_id: str, step_index: int, kind: str) -> HttpResponseBase:
+    """The confirmation page of one kind of decision, and its POST."""
+    if kind not in VERBS:
+        raise Http404("No such decision.")
+    step = get_step_or_404(opened, task_id, step_index)
+    if not can_decide(request.user):
+        return _refused(request, opened, step, f"request {kind}")
+    assert isinstance(request.user, User)
+    if request.method == "POST":
+        return _decide(request, request.user, opened, step, kind)
+    if step.status != "pending":
+        return _changed(request, step, opened, (f"The step is not pending: it is {step.status}.",))
+    bound = decision_page.bind(opened, step, kind, user_id=request.user.pk)
+    form = decision_form(kind)(initial={"binding": binding.seal(bound)})
+    page = decision_page.build(opened, step, kind, form=form, bound=bound)
+    return render(request, "decisions/confirm.html", {"page": page})
+
+
+@require_POST
+@reads_journal
+def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponseBase:
+    """Ask the provider for the status of a pending step now."""
+    step = get_step_or_404(opened, task_id, step_index)
+    if not can_decide(request.user):
+        return _refused(request, opened, step, f"request {QUERY_STATUS}")
+    if step.status != "pending":
+        return _changed(request, step, opened, (f"The step is not pending any more: it is {step.status}.",))
+    count = dispatches(opened.reader.attempts(task_id, step_index))
+    bound = StepBinding(step.idempotency_key or "", step.payload_sha256 or "", count)
+    try:
+        job = jobs.request(
+            QUERY_STATUS, actor=request.user, journal=opened.file, task_id=task_id, step_index=step_index, binding=bound
+        )
+    except BadDecision as error:
+        return _changed(request, step, opened, (str(error),))
+    return redirect("job", job.uuid)
+
+
+def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: str) -> HttpResponseBase:
+    form = decision_form(kind)(request.POST)
+    try:
+        bound = binding.unseal(str(request.POST.get("binding", "")))
+    except binding.BindingError as error:
+        return _stale(request, opened, step, kind, (str(error),))
+    same = (bound.journal_id, bound.task_id, bound.step_index, bound.kind, bound.user_id) == (
+        opened.file.pk,
+        step.task_id,
+        step.step_index,
+        kind,
+        user.pk,
+    )
+    if not same:
+        return _stale(request, opened, step, kind, ("The form was made for another step, decision or person.",))
+    done = Job.objects.filter(message_id=bound.nonce).first()
+    if done is not None:
+        return redirect("job", done.uuid)  # the same form again: back button, double click, repeated POST
+    count = dispatches(opened.reader.attempts(step.task_id, step.step_index))
+    changes = binding.differences(
+        bound,
+        key=step.idempotency_key or "",
+        payload_sha256=step.payload_sha256 or "",
+        dispatches=count,
+        status=str(step.status),
+    )
+    if changes:
+        return _stale(request, opened, step, kind, changes)
+    if not form.is_valid():
+        return _again(request, opened, step, kind, form, bound)
+    return _ask(request, user, opened, step, kind, form, bound)
+
+
+def _ask(
+    request: HttpRequest, user: User, opened: Opened, step: Step, kind: str, form: ReasonForm, bound: binding.Binding
+) -> HttpResponseBase:
+    values = form.cleaned_data
+    try:
+        job = jobs.request(
+            DECISION,
+            actor=user,
+            journal=opened.file,
+            task_id=step.task_id,
+            step_index=step.step_index,
+            binding=StepBinding(bound.key, bound.payload_sha256, bound.dispatches),
+            decision=VERBS[kind].kind,
+            reason=values["reason"],
+            output_json=values.get("output", ""),
+            reference=values.get("reference", ""),
+            message_id=bound.nonce,
+        )
+    except BadDecision as error:
+        form.add_error(error.field if error.field in form.fields else None, str(error))
+        return _again(request, opened, step, kind, form, bound)
+    except PermissionDenied:
+        return refuse(request, "operator")
+    return redirect("job", job.uuid)
+
+
+def _again(
+    request: HttpRequest, opened: Opened, step: Step, kind: str, form: ReasonForm, bound: binding.Binding
+) -> HttpResponse:
+    page = decision_page.build(opened, step, kind, form=form, bound=bound)
+    return render(request, "decisions/confirm.html", {"page": page}, status=422)
+
+
+def _refused(request: HttpRequest, opened: Opened, step: Step, action: str) -> HttpResponseBase:
+    _record(request, opened, step, action, "Only operators may do this.")
+    return refuse(request, "operator")
+
+
+def _stale(request: HttpRequest, opened: Opened, step: Step, kind: str, changes: tuple[str, ...]) -> HttpResponse:
+    _record(request, opened, step, f"request {kind}", " ".join(changes))
+    return _changed(request, step, opened, changes)
+
+
+def _record(request: HttpRequest, opened: Opened, step: Step, action: str, detail: str) -> None:
+    audit.record(
+        action,
+        actor=request.user,
+        allowed=False,
+        detail=detail,
+        journal=opened.file,
+        task_id=step.task_id,
+        step_index=step.step_index,
+    )
+
+
+def _changed(request: HttpRequest, step: Step, opened: Opened, changes: tuple[str, ...]) -> HttpResponse:
+    page = ChangedPage(opened.file.pk, step.task_id, step.step_index, changes)
+    return render(request, "decisions/changed.html", {"page": page}, status=409)

@@ -1,0 +1,32 @@
+"""The demo's one button."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from agents import audit
+from dashboard.access import can_decide, refuse
+
+
+@require_POST
+def kill(request: HttpRequest, agent: str) -> HttpResponseBase:
+    """Send SIGKILL to one of the demo's own agents; nothing else can be named."""
+    if not settings.STEPKEEPER_DEMO:
+        raise Http404("The demo does not run here.")
+    if not can_decide(request.user):
+        audit.record("kill agent", actor=request.user, allowed=False, detail=agent)
+        return refuse(request, "operator")
+    from agents.demo import story
+
+    try:
+        pid = story.kill(agent)
+    except LookupError as error:
+        raise Http404("The demo has no such agent.") from error
+    audit.record("kill agent", actor=request.user, detail=agent)
+    killed = f"Killed {agent} (pid {pid}) with SIGKILL. Its supervisor starts it again."
+    messages.success(request, killed if pid else f"{agent} is not running now.")
+    return redirect("overview")

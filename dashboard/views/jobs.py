@@ -1,0 +1,25 @@
+"""One job, followed to its result."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from agents import jobs
+from agents.models.job import CANARY
+from dashboard.access import require_role
+from dashboard.pages import job as job_page
+from dashboard.render import page_or_part
+
+
+@require_safe
+@require_role("viewer")
+def job(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
+    """Where the job is now; polls until it has ended."""
+    found = jobs.find(job_id)
+    if found is None or found.kind == CANARY:
+        raise Http404("No such job.")
+    page = job_page.build(found)
+    return page_or_part(request, "jobs/job.html", page, parts={"job-now": "jobs/_now.html"}, version=page.version)

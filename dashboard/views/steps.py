@@ -1,0 +1,66 @@
+"""One step: its page, and its stored bytes as a download."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from agents import audit
+from dashboard.access import can_decide, can_see_payloads, require_role
+from dashboard.forms import shown_whole
+from dashboard.pages import step as step_page
+from dashboard.pages.opening import Opened
+from dashboard.pages.payload import encoded
+from dashboard.render import page_or_part
+from dashboard.views.opening import reads_journal
+from journal.models import Step
+
+
+@require_safe
+@require_role("viewer")
+@reads_journal
+def step(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponse:
+    """Journal says, provider says, verdict; bytes only for people who may see payloads."""
+    found = get_step_or_404(opened, task_id, step_index)
+    page = step_page.build(
+        opened,
+        found,
+        reveal=can_see_payloads(request.user),
+        decides=can_decide(request.user),
+        show_all=shown_whole(request.GET.get("all")),
+    )
+    return page_or_part(request, "steps/step.html", page, parts={"step-now": "steps/_now.html"}, version=page.version)
+
+
+@require_safe
+@require_role("payload_viewer")
+@reads_journal
+def download(request: HttpRequest, opened: Opened, task_id: str, step_index: int, name: str) -> HttpResponse:
+    """The stored bytes of one payload as an attachment, never as something a browser would render."""
+    found = get_step_or_404(opened, task_id, step_index)
+    data = _bytes(opened, found, name)
+    if data is None:
+        raise Http404("The journal holds no such payload.")
+    audit.record(
+        "payload.download", actor=request.user, detail=name, journal=opened.file, task_id=task_id, step_index=step_index
+    )
+    response = HttpResponse(data, content_type="text/plain; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="step-{step_index}-{name}.txt"'
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def get_step_or_404(opened: Opened, task_id: str, step_index: int) -> Step:
+    """The step with its payloads, or 404."""
+    found = opened.reader.step(task_id, step_index)
+    if found is None:
+        raise Http404("No such step in this journal.")
+    return found
+
+
+def _bytes(opened: Opened, step: Step, name: str) -> bytes | None:
+    if name == "body":
+        request = opened.reader.request(step.task_id, step.step_index)
+        return request.body if request else None
+    text = step.arguments_json if name == "arguments" else step.output_json
+    return None if text is None else encoded(text)

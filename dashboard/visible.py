@@ -1,0 +1,48 @@
+"""Hostile text made harmless to the eye: controls, bidi marks and invisible characters become visible tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+# Characters that reorder, hide or break text. Tab and newline pass where the text stands in a <pre>.
+_CONTROLS = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
+)
+_BLOCK = re.compile(f"([{_CONTROLS}])")
+_LINE = re.compile(f"([{_CONTROLS}\t\n])")
+_NEWLINES = {"\n": "↵", "\t": "⇥", "\r": "␍"}
+
+
+def block(text: str) -> SafeString:
+    """Text for a <pre>: line breaks and tabs stay, every other control character shows its code point."""
+    return _marked(text, _BLOCK)
+
+
+def line(text: str, limit: int | None = None) -> SafeString:
+    """Text for one line; what `limit` cuts off is counted, not hidden."""
+    if limit is None or len(text) <= limit:
+        return _marked(text, _LINE)
+    rest = len(text) - limit
+    return format_html('{}<span class="cut">… {} more characters</span>', _marked(text[:limit], _LINE), f"{rest:,}")
+
+
+def _marked(text: str, pattern: re.Pattern[str]) -> SafeString:
+    pieces = pattern.split(text)
+    # Odd places hold the captured character. Both branches go through format_html: nothing here trusts the text.
+    return mark_safe(
+        "".join(_token(piece) if place % 2 else format_html("{}", piece) for place, piece in enumerate(pieces))
+    )
+
+
+def _token(character: str) -> SafeString:
+    code = f"U+{ord(character):04X}"
+    if 0xDC80 <= ord(character) <= 0xDCFF:
+        code, name = f"0x{ord(character) - 0xDC00:02X}", "a byte that is not UTF-8"
+    else:
+        name = unicodedata.name(character, "control character")
+    return format_html('<span class="ctl" title="{}">{}</span>', f"{code} {name}", _NEWLINES.get(character, code))

@@ -1,0 +1,99 @@
+"""How numbers, times and states read: one rule each, used by every page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+SIGNALS = (
+    "committed",
+    "reused",
+    "running",
+    "not_sent",
+    "unknown",
+    "held",
+    "failed",
+    "abandoned",
+    "queued",
+    "waiting",
+)
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in at most two units: `340 ms`, `12 s`, `3 h 12 m`."""
+    if seconds is None:
+        return "—"
+    if seconds < 0:
+        return f"−{duration(-seconds)}"
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.1f} ms" if seconds < 0.00995 else f"{seconds * 1000:.0f} ms"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < _HOUR:
+        return _two(whole, _MINUTE, "m", 1, "s")
+    if whole < 2 * _DAY:
+        return _two(whole, _HOUR, "h", _MINUTE, "m")
+    return _two(whole, _DAY, "d", _HOUR, "h")
+
+
+def _two(whole: int, big: int, big_name: str, small: int, small_name: str) -> str:
+    rest = whole % big // small
+    return f"{whole // big} {big_name}" + (f" {rest} {small_name}" if rest else "")
+
+
+def age(moment: datetime | None, now: datetime) -> str:
+    """How long ago, or how far ahead, in words."""
+    if moment is None:
+        return "at an unknown time"
+    seconds = (now - moment).total_seconds()
+    if seconds < -1:
+        return f"in {duration(-seconds)}"
+    return "just now" if seconds < 2 else f"{duration(float(int(seconds)))} ago"
+
+
+def size(count: int | None) -> str:
+    """Bytes with their unit, binary multiples from 10 KiB up; below that the exact count."""
+    if count is None:
+        return "—"
+    if count == 1:
+        return "1 byte"
+    if count < 10 * 1024:
+        return f"{count:,} bytes"
+    amount, unit = float(count), 0
+    while amount >= 1024 and unit < len(_BINARY) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{amount:.1f} {_BINARY[unit]}" if amount < 100 else f"{amount:.0f} {_BINARY[unit]}"
+
+
+def money(amount: Decimal | None) -> str:
+    """US dollars; small sums keep two significant digits, an unknown price is never $0."""
+    if amount is None:
+        return "unpriced"
+    if amount == 0:
+        return "$0"
+    if abs(amount) < Decimal("0.01"):
+        return f"${amount:.6f}".rstrip("0")
+    return f"${amount:,.2f}" if abs(amount) >= 1 else f"${amount:.4f}"
+
+
+def number(count: int | None) -> str:
+    """A whole number with thousands' commas; what is not known is a dash, not a zero."""
+    return "—" if count is None else f"{count:,}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 step`, `3 steps`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def signal_word(state: str) -> str:
+    """The word that stands beside a signal's shape."""
+    return {"not_sent": "not sent", "unknown": "outcome unknown", "reused": "reused"}.get(state, state)

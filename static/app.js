@@ -1,0 +1,71 @@
+// What HTML cannot do by itself: pause polls in hidden tabs, keep what a reader holds open, copy a hash.
+(() => {
+  "use strict";
+  document.documentElement.classList.add("js");
+
+  // A hidden tab asks nothing; it asks once when it is looked at again.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.elt.hasAttribute("data-poll") && document.hidden) event.preventDefault();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    for (const part of document.querySelectorAll("[data-poll]")) htmx.trigger(part, "seen");
+  });
+
+  // Selected text and a half-filled form are not swapped away from under the reader; the next poll tries again.
+  const isHeld = (part) => {
+    const selection = document.getSelection();
+    const selects = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
+    const types = part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
+    return selects || types;
+  };
+  let open = new Set();
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const part = event.detail.target;
+    if (!event.detail.requestConfig?.elt?.hasAttribute("data-poll")) return;
+    if (isHeld(part)) event.detail.shouldSwap = false;
+    open = new Map([...part.querySelectorAll("details[id]")].map((details) => [details.id, details.open]));
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const [id, wasOpen] of open) {
+      const details = document.getElementById(id);
+      if (details) details.open = wasOpen;
+    }
+    open = new Map();
+  });
+
+  // The clipboard does not exist on plain HTTP other than localhost: fall back to selecting the text.
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      return done;
+    }
+  };
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const word = button.textContent;
+    button.textContent = (await copy(button.dataset.copy)) ? "copied" : "not copied";
+    setTimeout(() => { button.textContent = word; }, 1200);
+  });
+
+  // A double click on a final action sends it once; the server holds the same line.
+  document.addEventListener("submit", (event) => {
+    if (event.target.method !== "post" || event.defaultPrevented) return;
+    if (event.target.dataset.sent) event.preventDefault();
+    event.target.dataset.sent = "yes";
+    setTimeout(() => { delete event.target.dataset.sent; }, 5000);
+  });
+
+  // Filters lie in a sheet on a narrow screen, open on a wide one.
+  const narrow = matchMedia("(max-width: 720px)");
+  for (const sheet of document.querySelectorAll("details.sheet")) if (narrow.matches) sheet.open = false;
+})();
