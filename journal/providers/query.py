@@ -67,7 +67,8 @@ def _headers(fields: Fields) -> tuple[StatusHeader, ...]:
     found = fields.table.get("headers", {})
     if not isinstance(found, Mapping):
         raise fields.wrong("headers", 'a table such as { Authorization = { env = "TOKEN" } }')
-    return tuple(_header(fields, name, value) for name, value in found.items())
+    # Sorted, as the stored profile is: what is read back must be equal.
+    return tuple(_header(fields, name, value) for name, value in sorted(found.items()))
 
 
 def _header(fields: Fields, name: str, value: object) -> StatusHeader:

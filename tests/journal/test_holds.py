@@ -1,0 +1,30 @@
+"""Every hold reason has words for the person who decides."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from journal import asking, gate, reconcile
+from journal.holds import HOLDS, describe
+
+
+def test_every_reason_the_code_gives_has_words():
+    named: set[str] = set()
+    for module in (asking, gate, reconcile):
+        text = inspect.getsource(module)
+        named |= set(re.findall(r'\b(?:Hold|Gate)\(\s*"([a-z_]+)"', text))
+    assert named
+    assert named <= set(HOLDS)
+
+
+def test_words_are_sentences_with_a_next_step():
+    for hold in HOLDS.values():
+        assert hold.label
+        assert hold.sentence.endswith(".")
+        assert hold.advice.endswith(".")
+
+
+def test_a_reason_of_a_newer_version_is_shown_as_it_is():
+    assert describe("lunar_eclipse").label == "Lunar eclipse"
+    assert describe("tls") is HOLDS["tls"]
