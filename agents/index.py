@@ -37,10 +37,10 @@ def read(journal: JournalFile) -> bool:
     return _tail(journal, reader)
 
 
-def refresh_intents(journal: JournalFile) -> None:
-    """Look again at what recovery would do about pending intents: time alone changes that."""
-    if intents.is_due(journal):
-        intents.refresh(journal, discovery.reader_for(journal))
+def refresh_intents(journal: JournalFile, *, everything: bool = False) -> None:
+    """Look again at what recovery would do about pending intents: time, or an agent's death, changes that."""
+    if everything or intents.is_due(journal):
+        intents.refresh(journal, discovery.reader_for(journal), everything=everything)
 
 
 def _tail(journal: JournalFile, reader: Reader) -> bool:

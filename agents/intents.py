@@ -37,7 +37,7 @@ class Outlook:
     window_text: str = ""
 
 
-def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] | None = None) -> None:
+def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = (), everything: bool = False) -> None:
     """Bring the journal's pending intents in line with its rows.
 
     Settled ones leave; new ones, those of `touched` tasks, and those last looked at half a minute ago are looked at.
@@ -52,7 +52,8 @@ def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] | 
         if (
             row is None
             or row.revision != step.revision
-            or (touched is not None and step.task_id in touched)
+            or everything
+            or step.task_id in touched
             or now - row.decided_at > STALE
         ):
             _put(journal, reader, step, now)

@@ -49,10 +49,10 @@ def rebuild_tasks(journal: JournalFile, task_ids: Collection[str]) -> None:
     """Make the token and money columns of these tasks anew from their leaf rows."""
     for task_id in task_ids:
         spent = IndexedModelCall.objects.filter(journal=journal, task_id=task_id).aggregate(
-            tokens_in=Sum("tokens_in"),
-            tokens_out=Sum("tokens_out"),
-            cost_pico=Sum("cost_pico"),
-            unpriced_calls=Count("pk", filter=_UNPRICED),
+            s_in=Sum("tokens_in"),
+            s_out=Sum("tokens_out"),
+            s_pico=Sum("cost_pico"),
+            n_unpriced=Count("pk", filter=_UNPRICED),
         )
         total = _Saved(0, 0, None, 0)
         for run in IndexedRun.objects.filter(journal=journal, task_id=task_id, served_through__gte=0):
@@ -61,7 +61,13 @@ def rebuild_tasks(journal: JournalFile, task_ids: Collection[str]) -> None:
                 total.unpriced += saved.unpriced
                 total.pico = _plus(total.pico, saved.pico)
         IndexedTask.objects.filter(journal=journal, task_id=task_id).update(
-            **spent, saved_tokens=total.tokens, saved_pico=total.pico, saved_unpriced_calls=total.unpriced
+            tokens_in=spent["s_in"],
+            tokens_out=spent["s_out"],
+            cost_pico=spent["s_pico"],
+            unpriced_calls=spent["n_unpriced"],
+            saved_tokens=total.tokens,
+            saved_pico=total.pico,
+            saved_unpriced_calls=total.unpriced,
         )
 
 

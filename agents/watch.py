@@ -97,8 +97,8 @@ class Watch:
                 return
             if discovery.stamp(row.path) != row.signature:
                 self._guarded(row, self._read)
-            elif row.pk in busy and liveness.look(row):
-                liveness.derive(row)
+            elif row.pk in busy:
+                self._guarded(row, self._mind_writer)
 
     def _read(self, row: JournalFile) -> None:
         # Taken before reading: what is written meanwhile makes the next stamp another one.
@@ -126,9 +126,15 @@ class Watch:
 
     def _refresh(self, row: JournalFile) -> None:
         """What time alone changes: windows close, horizons pass, agents die without a word."""
-        liveness.look(row)
+        self._mind_writer(row)
         liveness.derive(row)
         index.refresh_intents(row)
+
+    def _mind_writer(self, row: JournalFile) -> None:
+        """A killed agent leaves no word in its journal; its lock tells."""
+        if liveness.look(row):
+            liveness.derive(row)
+            index.refresh_intents(row, everything=True)
 
     def _guarded(self, row: JournalFile, act: Callable[[JournalFile], None]) -> None:
         """One bad journal is one card; the others go on."""

@@ -45,7 +45,9 @@ def test_a_tier_is_priced_as_that_tier_and_an_unknown_one_not_at_all():
 
 
 def test_a_tier_before_its_first_price_is_unpriced():
-    found = price(Tokens(in_uncached=1_000, out_visible=0), model="o3", tier="flex", at=datetime(2026, 1, 1, tzinfo=UTC))
+    found = price(
+        Tokens(in_uncached=1_000, out_visible=0), model="o3", tier="flex", at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
     assert found.amount is None
 
 

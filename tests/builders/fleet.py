@@ -48,9 +48,9 @@ def reread(row: JournalFile) -> JournalFile:
     """Read everything new in one journal, whatever its signature says."""
     row.refresh_from_db()
     discovery.apply(row, discovery.look(row.path))
+    liveness.look(row)
     while index.read(row):
         pass
-    liveness.look(row)
     liveness.derive(row)
     row.refresh_from_db()
     return row
@@ -126,7 +126,6 @@ __all__ = [
     "a_run",
     "held",
     "journal_file",
-
     "reread",
     "rows",
     "swept",
