@@ -43,8 +43,13 @@ def _step(cells: Cells, dialect: Dialect) -> Step:
     return replace(built, replayable=dialect.replayable, replayable_reason=dialect.reason, odd=odd)
 
 
-def steps(connection: sqlite3.Connection, dialect: Dialect, task_id: str, *, after: int, limit: int) -> list[Step]:
-    """Steps past `after` by index; the first page begins with the rows whose index is no whole number."""
+def steps(
+    connection: sqlite3.Connection, dialect: Dialect, task_id: str, *, after: int, limit: int, cap: int | None = None
+) -> list[Step]:
+    """Steps past `after` by index; the first page begins with the rows whose index is no whole number.
+
+    With their payloads where `cap` says how much of each; a row without a whole key has none.
+    """
     same, index = _same_task(dialect, task_id), dialect.step_index
     found: list[Cells] = []
     if after < 0:
@@ -58,7 +63,13 @@ def steps(connection: sqlite3.Connection, dialect: Dialect, task_id: str, *, aft
         f"{_select(dialect)} WHERE {same} AND typeof({index}) = 'integer' AND {index} > ? ORDER BY {index} LIMIT ?",
         (task_id, after, limit),
     )
-    return [_step(cells, dialect) for cells in found]
+    listed = [_step(cells, dialect) for cells in found]
+    if cap is None:
+        return listed
+    return [
+        one if "step_index" in one.odd else step(connection, dialect, task_id, one.step_index, cap=cap) or one
+        for one in listed
+    ]
 
 
 def step(connection: sqlite3.Connection, dialect: Dialect, task_id: str, index: int, *, cap: int) -> Step | None:

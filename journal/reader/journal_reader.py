@@ -85,13 +85,16 @@ class Reader:
             return []
         return self._read(lambda c: own_tasks.runs(c, task_id, limit=limit), lambda c, dialect: [])
 
-    def steps(self, task_id: str, *, after: int = -1, limit: int = 500) -> list[Step]:
-        """Steps past index `after`, in order, without payloads. Rows with an odd index come first, as index -1."""
+    def steps(self, task_id: str, *, after: int = -1, limit: int = 500, cap: int | None = None) -> list[Step]:
+        """Steps past index `after`, in order, without payloads. Rows with an odd index come first, as index -1.
+
+        With `cap` each step carries its payloads, as `step` reads them.
+        """
         if not _is_text(task_id) or not _is_integer(after):
             return []
         return self._read(
-            lambda c: own_steps.steps(c, task_id, after=after, limit=limit),
-            lambda c, dialect: foreign.steps(c, dialect, task_id, after=after, limit=limit),
+            lambda c: own_steps.steps(c, task_id, after=after, limit=limit, cap=cap),
+            lambda c, dialect: foreign.steps(c, dialect, task_id, after=after, limit=limit, cap=cap),
         )
 
     def step(self, task_id: str, index: int, *, cap: int = payloads.CAP) -> Step | None:

@@ -17,14 +17,19 @@ _REFERENCED: Final = {"arguments_json": "arguments_ref", "output_json": "output_
 _SENDS: Final = "('replay', 'replay_as_new', 'approve')"
 
 
-def steps(connection: sqlite3.Connection, task_id: str, *, after: int, limit: int) -> list[Step]:
-    """Steps of a task past `after`, by index, without payloads."""
+def steps(
+    connection: sqlite3.Connection, task_id: str, *, after: int, limit: int, cap: int | None = None
+) -> list[Step]:
+    """Steps of a task past `after`, by index; with their payloads where `cap` says how much of each."""
     found = rows.fetch(
         connection,
         f"SELECT {rows.STEP} FROM {STEP_TABLE} WHERE task_id = ? AND step_index > ? ORDER BY step_index LIMIT ?",
         (task_id, after, limit),
     )
-    return _decided(connection, [rows.step(cells) for cells in found])
+    listed = _decided(connection, [rows.step(cells) for cells in found])
+    if cap is None:
+        return listed
+    return [step(connection, task_id, one.step_index, cap=cap) or one for one in listed]
 
 
 def pending(connection: sqlite3.Connection, *, limit: int) -> list[Step]:

@@ -16,7 +16,8 @@ _ROLES: Final = get_args(Role)
 STEP: Final = (
     "task_id, step_index, tool_name, status, effect, idempotency_key, created_at, updated_at, args_hash, "
     "payload_sha256, key_generation, starts, hold_reason, hold_detail, next_attempt_at, boot, revision, transport, "
-    "provider, profile_version, output_complete, reference, committed_boot, duration, arguments_bytes, output_bytes"
+    "provider, profile_version, output_complete, reference, committed_boot, duration, arguments_bytes, output_bytes, "
+    "alarm"
 )
 TASK: Final = (
     "task_id, status, handler, parent_id, agent, wait_reason, next_attempt_at, boot, created_at, updated_at, ended_at, "
@@ -66,6 +67,7 @@ def step(cells: Cells) -> Step:
         duration=cells.number("duration"),
         arguments_bytes=cells.integer("arguments_bytes"),
         output_bytes=cells.integer("output_bytes"),
+        alarm=cells.text("alarm"),
         odd=cells.odd,
     )
 

@@ -10,6 +10,7 @@ from journal.errors import JournalUnreadable
 from journal.models import JournalState
 from journal.reader import connect, faults
 from journal.reader.files import Looked, look
+from journal.reader.header import Header, header
 
 # Every table that readers tail. Each has an index on its revision or, as agent_boot, few rows.
 REVISED = (
@@ -45,20 +46,20 @@ def inspect(
         )
 
 
-def require(header: dialects.Header, name: str) -> dialects.Dialect | None:
+def require(found: Header, name: str) -> dialects.Dialect | None:
     """The foreign dialect of an open database, None for ours. Raises JournalUnreadable where neither fits."""
     shown = faults.shown(name)
-    if header.is_newer:
+    if found.is_newer:
         raise JournalUnreadable(
-            f"Journal {shown}: schema {header.user_version} is newer than this version of stepkeeper, "
+            f"Journal {shown}: schema {found.user_version} is newer than this version of stepkeeper, "
             f"which knows up to {schema.CURRENT_VERSION}.",
             kind="newer",
             hint="Upgrade stepkeeper here; its agent is not affected.",
         )
-    if header.foreign is None and not (header.is_ours and header.columns):
+    if found.foreign is None and not (found.is_ours and found.columns):
         cause = (
             "agent_step_journal lacks the columns of a journal."
-            if header.columns
+            if found.columns
             else "it has no table agent_step_journal."
         )
         raise JournalUnreadable(
@@ -66,10 +67,10 @@ def require(header: dialects.Header, name: str) -> dialects.Dialect | None:
             kind="foreign_tables",
             hint="See docs/journals.md for the tables that can be read.",
         )
-    return header.foreign
+    return found.foreign
 
 
-def header_of(connection: sqlite3.Connection, name: str) -> dialects.Header:
+def header_of(connection: sqlite3.Connection, name: str) -> Header:
     """The header of an open database. Raises JournalUnreadable(kind="truncated") for a file shorter than it says."""
     try:
         # The first statement: SQLite compares the file's length with its header before it reads anything else.
@@ -82,7 +83,7 @@ def header_of(connection: sqlite3.Connection, name: str) -> dialects.Header:
                 hint="Restore it from a backup; what is left of it cannot be read safely.",
             ) from error
         raise
-    return dialects.header(connection)
+    return header(connection)
 
 
 def _describe(connection: sqlite3.Connection, name: str, looked: Looked) -> JournalState:

@@ -1,0 +1,77 @@
+"""The command line: one module per verb."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from journal.cli.codes import BUSY, INTERRUPTED, OK, PROBLEM, UNREADABLE, USAGE
+from journal.errors import JournalBusy, JournalUnreadable, StepkeeperError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns its exit code and never raises for what a user can cause."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    try:
+        options = _parse(words)
+        verb: Callable[[argparse.Namespace], int] = options.verb
+        code = _run(verb, options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever read our output (head, less) has seen enough; the interpreter must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    from journal.cli.parser import build
+
+    # What stands behind "--" is another program's command line and none of ours.
+    ours, command = words, list[str]()
+    if "--" in words:
+        place = words.index("--")
+        ours, command = words[:place], words[place + 1 :]
+    options = build().parse_args(ours)
+    options.command = command
+    return options
+
+
+def _run(verb: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    try:
+        return verb(options)
+    except StepkeeperError as error:
+        _say(error, as_json=options.json)
+        return _code(error)
+
+
+def _code(error: StepkeeperError) -> int:
+    if isinstance(error, JournalUnreadable):
+        return BUSY if error.kind == "busy" else UNREADABLE
+    if isinstance(error, JournalBusy):
+        return BUSY
+    return USAGE if isinstance(error, UsageError) else PROBLEM
+
+
+def _say(error: StepkeeperError, *, as_json: bool) -> None:
+    from journal.cli.terminal import clean
+
+    kind = getattr(error, "kind", None) or {JournalBusy: "busy", UsageError: "usage"}.get(type(error), "problem")
+    if as_json:
+        print(json.dumps({"error": {"kind": kind, "message": error.message, "hint": error.hint}}))
+    else:
+        print(f"{clean(error.message)}\n{clean(error.hint)}".rstrip(), file=sys.stderr)

@@ -1,0 +1,84 @@
+"""The grammar of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from journal.cli.check import run as check
+from journal.cli.recover import run as recover
+from journal.cli.show import run as show
+from journal.cli.submit import run as submit
+from journal.cli.supervise import run as supervise
+
+_CODES = """exit codes:
+  0  done, nothing wrong          3  the file cannot be read as a journal
+  1  a problem was found          4  busy: another process holds the journal
+  2  the command line is wrong   75  nothing is wrong, but something waits (for a person, a time, the agent)"""
+
+
+def build() -> argparse.ArgumentParser:
+    """The parser of `python -m journal`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m journal",
+        description="Look at an agent's journal, give the agent work, check it, recover it, keep its daemon running.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    def verb(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        made = verbs.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        made.set_defaults(verb=run)
+        made.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+        return made
+
+    shown = verb("show", show, "Show the tasks of a journal, or one task's timeline. Changes nothing.")
+    shown.add_argument("file", metavar="FILE", help="the journal")
+    shown.add_argument("task", metavar="TASK", nargs="?", help="a task id: show its steps, attempts and decisions")
+    shown.add_argument("--status", help="only tasks of this status")
+    shown.add_argument("--limit", type=_positive, default=100, metavar="N", help="at most N tasks (default 100)")
+
+    submitted = verb("submit", submit, "Give the journal's agent a task. The message is on disk on return.")
+    submitted.add_argument("file", metavar="FILE", help="the journal")
+    submitted.add_argument("handler", metavar="HANDLER", help="the name of one of the agent's handlers")
+    submitted.add_argument("--task-id", required=True, metavar="ID", help="the new task's id; never reused")
+    submitted.add_argument(
+        "--input", default="{}", metavar="JSON", help="the handler's arguments, a JSON object; - reads it from stdin"
+    )
+
+    recovered = verb("recover", recover, "Settle every pending step that can be settled without the agent's code.")
+    recovered.add_argument("file", metavar="FILE", help="the journal")
+    recovered.add_argument("--providers", metavar="TOML", help="the provider profiles")
+    recovered.add_argument(
+        "--wait", type=float, default=10.0, metavar="SECONDS", help="how long to wait for another writer (default 10)"
+    )
+
+    checked = verb("check", check, "Verify a journal: file, keys, hashes, order, outputs. Changes nothing.")
+    checked.add_argument("file", metavar="FILE", help="the journal")
+    checked.add_argument(
+        "--budget", type=float, default=60.0, metavar="SECONDS", help="give up after this long (default 60)"
+    )
+
+    supervised = verb(
+        "supervise", supervise, "Start an agent's daemon, record how it dies, start it again. Ends with it."
+    )
+    supervised.add_argument("--journal", required=True, metavar="FILE", help="the journal of the daemon")
+    supervised.add_argument("--quiet", action="store_true", help="say nothing about restarts")
+    supervised.usage = "python -m journal supervise [-h] [--json] --journal FILE [--quiet] -- COMMAND [ARGUMENT ...]"
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("a number of at least 1 is needed")
+    return number

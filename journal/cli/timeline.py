@@ -1,0 +1,80 @@
+"""One task's timeline as lines of text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from journal import clock
+from journal.cli.terminal import age, clean, short
+from journal.models import Attempt, Decision, Evidence, Step, Task
+from journal.reader import Reader
+
+
+def lines(reader: Reader, task: Task, steps: list[Step]) -> list[str]:
+    """The task, then each step with its attempts, the evidence about it and what operators decided."""
+    now = clock.wall()
+    attempts, evidence = reader.attempts(task.task_id), reader.evidence(task.task_id)
+    decisions = reader.decisions(task.task_id)
+    out = _head(task, now)
+    for run in reader.runs(task.task_id):
+        served = f", steps 0 to {run.served_through} from the journal" if run.served_through >= 0 else ""
+        ended = f", ended: {clean(run.ended)}" if run.ended else ""
+        out.append(f"  run {run.run} in boot {run.boot}, {age(run.started_at, now)} ago{served}{ended}")
+    for step in steps:
+        out.append(_step(step, now))
+        out += _reasons(step, now)
+        out += [_attempt(one) for one in attempts if one.step_index == step.step_index]
+        out += [_evidence(one, now) for one in evidence if one.step_index == step.step_index]
+        out += [_decision(one, now) for one in decisions if one.step_index == step.step_index]
+    out += [_decision(one, now) for one in decisions if one.step_index is None]
+    return out
+
+
+def _head(task: Task, now: datetime) -> list[str]:
+    handler = f", handler {clean(task.handler)}" if task.handler else ""
+    parent = f", branch of {clean(task.parent_id)}" if task.parent_id else ""
+    out = [f"{clean(task.task_id)}: {clean(task.status)}{handler}{parent}, begun {age(task.created_at, now)} ago"]
+    for name, text in (("waits", task.wait_reason), ("conflict", task.conflict), ("cancelled", task.cancel_reason)):
+        if text:
+            out.append(f"  {name}: {short(text, 200)}")
+    return out
+
+
+def _step(step: Step, now: datetime) -> str:
+    took = f", {step.duration:.3f} s" if step.duration is not None else ""
+    when = age(step.updated_at or step.created_at, now)
+    odd = f" (odd: {', '.join(step.odd)})" if step.odd else ""
+    effect = f" {step.effect}" if step.effect else ""
+    return f"{step.step_index:>4}  {clean(step.status):<9} {short(step.tool_name)}{effect}, {when} ago{took}{odd}"
+
+
+def _reasons(step: Step, now: datetime) -> list[str]:
+    out: list[str] = []
+    if step.hold_reason:
+        out.append(f"held: {clean(step.hold_reason)}. {short(step.hold_detail or '', 200)}".rstrip())
+    if step.next_attempt_at is not None:
+        out.append(f"next attempt {age(step.next_attempt_at, now)}")
+    if step.alarm:
+        out.append(f"ALARM: {short(step.alarm, 200)}")
+    if not step.replayable:
+        out.append(f"never replayable: {step.replayable_reason}")
+    return [f"          {line}" for line in out]
+
+
+def _attempt(attempt: Attempt) -> str:
+    verdict = attempt.verdict or "no outcome on disk: unknown"
+    status = f" HTTP {attempt.http_status}" if attempt.http_status is not None else ""
+    detail = f", {short(attempt.detail, 200)}" if attempt.detail else ""
+    return f"          attempt {attempt.attempt} in boot {attempt.boot}: {verdict}{status}{detail}"
+
+
+def _evidence(evidence: Evidence, now: datetime) -> str:
+    detail = f", {short(evidence.detail, 200)}" if evidence.detail else ""
+    return f"          status asked {age(evidence.asked_at, now)} ago: {evidence.answer}{detail}"
+
+
+def _decision(decision: Decision, now: datetime) -> str:
+    return (
+        f"          {clean(decision.actor)} said {clean(decision.kind)} {age(decision.created_at, now)} ago "
+        f"({short(decision.reason, 200)}): {short(decision.outcome, 200)}"
+    )

@@ -1,0 +1,292 @@
+"""The command line: every verb's text, JSON and exit code, run as users run it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from journal import inbox
+from journal.cli import main
+from journal.ownership import Lock
+from tests.journal.rows import (
+    BOOT,
+    WHEN,
+    a_boot,
+    a_journal,
+    a_step,
+    a_task,
+    an_attempt,
+    hash_only_table,
+    insert,
+    minimal_table,
+    writer,
+)
+
+VERBS = ("show", "submit", "recover", "check", "supervise")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A journal of one finished task and one with a held step."""
+    path = a_journal(tmp_path / "j.db")
+    with closing(writer(path)) as connection:
+        a_boot(connection)
+        a_task(connection, "done", status="completed")
+        a_step(connection, "done")
+        an_attempt(connection, "done")
+        a_task(connection, "held", status="waiting", wait_reason="no_key_no_status")
+        a_step(connection, "held", 0, effect="read_only")
+        a_step(connection, "held", 1, status="pending", output_json=None, hold_reason="no_key_no_status")
+        an_attempt(connection, "held", 1, verdict=None, kind=None, ended_at=None)
+    return path
+
+
+def _json(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself_and_its_exit_codes(verb: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "--json" in text
+    assert "exit codes:" in text
+
+
+@pytest.mark.parametrize("words", [[], ["dance"], ["show"], ["show", "f", "--limit", "0"], ["submit", "f", "h"]])
+def test_a_wrong_command_line_ends_with_2(words: list[str]):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+
+
+def test_it_runs_as_a_module_from_any_folder(path: Path, tmp_path: Path):
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "journal", "show", path.name, "--json"],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert [task["task_id"] for task in json.loads(done.stdout)["tasks"]] == ["held", "done"]
+
+
+def test_showing_a_journal_loads_no_third_party_module_and_no_parser_at_import(path: Path):
+    code = "import journal.cli, sys; print('argparse' in sys.modules, 'httpx2' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_tasks_with_a_pending_step_come_first(path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["show", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("A journal of triage.")
+    assert lines[1].split() == ["STATE", "TASK", "STEPS", "PENDING", "CHANGED", "WHY"]
+    assert lines[2].split()[:4] == ["waiting", "held", "2", "1"]
+    assert "step 1 open_issue: no_key_no_status" in lines[2]
+    assert lines[3].split()[:4] == ["completed", "done", "1", "0"]
+
+
+def test_a_limit_and_a_status_choose_tasks_and_say_that_there_are_more(path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["show", str(path), "--limit", "1"]) == 0
+    assert "There are more" in capsys.readouterr().out
+    assert main(["show", str(path), "--status", "completed", "--json"]) == 0
+    document = _json(capsys)
+    assert ([task["task_id"] for task in document["tasks"]], document["more"]) == (["done"], False)
+
+
+def test_a_tasks_timeline_tells_its_steps_attempts_evidence_and_decisions(
+    path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with closing(writer(path)) as connection:
+        insert(connection, "agent_task_run", task_id="held", run=2, boot=1, started_at=WHEN, served_through=0,
+               revision=BOOT + 5)  # fmt: skip
+        insert(connection, "agent_evidence", task_id="held", step_index=1, attempt=1, asked_at=WHEN, asked_boottime=1.0,
+               os_boot_id="os", answer="unknown", source="status", detail="HTTP 500", revision=BOOT + 5)  # fmt: skip
+        insert(connection, "agent_decision", message_id="m", task_id="held", step_index=1, kind="replay", actor="ann",
+               reason="looked", created_at=WHEN, applied_at=WHEN, outcome="refused: expired",
+               revision=BOOT + 5)  # fmt: skip
+    assert main(["show", str(path), "held"]) == 0
+    text = capsys.readouterr().out
+    for piece in (
+        "held: waiting, handler triage", "run 2 in boot 1", "steps 0 to 0 from the journal", "0  committed open_issue",
+        "1  pending   open_issue mutating", "held: no_key_no_status",
+        "attempt 1 in boot 1: no outcome on disk: unknown",
+        "unknown, HTTP 500", "ann said replay", "(looked): refused: expired",
+    ):  # fmt: skip
+        assert piece in text
+    assert main(["show", str(path), "held", "--json"]) == 0
+    task = _json(capsys)["tasks"][0]
+    assert [step["arguments_json"] for step in task["steps"]] == ['{"number": 0}', '{"number": 1}']
+    assert task["attempts"][0]["verdict"] is None
+    assert task["decisions"][0]["created_at"] == WHEN
+
+
+def test_an_unknown_task_is_a_problem_and_not_a_crash(path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["show", str(path), "nobody"]) == 1
+    assert "not in this journal" in capsys.readouterr().out
+    assert main(["show", str(path), "nobody", "--json"]) == 1
+    assert _json(capsys)["error"]["kind"] == "no_task"
+
+
+def test_what_a_journal_holds_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = a_journal(tmp_path / "j\x1b[2J.db", agent="\x1b]0;owned\x07")
+    evil = "\x1b[31mred\x9b\r\n\u202etxt\0"
+    with closing(writer(path)) as connection:
+        a_task(connection, evil, wait_reason=evil, handler=evil, conflict=evil)
+        a_step(connection, evil, tool_name=evil, hold_reason=evil, hold_detail=evil, status="pending")
+        an_attempt(connection, evil, detail=evil)
+    for words in (["show", str(path)], ["show", str(path), evil], ["check", str(path)], ["show", str(path), "\x1b[x"]):
+        main(words)
+        text = capsys.readouterr().out
+        assert [char for char in text if char != "\n" and not char.isprintable()] == []
+        assert "\\x1b" in text
+
+
+def test_a_hash_only_journal_is_shown_as_never_replayable(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "foreign.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        hash_only_table(connection)
+        connection.execute(
+            "INSERT INTO agent_step_journal VALUES ('a/b?c#d', 0, 'send', 'abc', 'committed', '1', ?)",
+            ("2026-11-01 10:00:00",),
+        )
+    assert main(["show", str(path), "--json"]) == 0
+    document = _json(capsys)
+    assert document["dialect"] == "hash_only"
+    step = document["tasks"][0]["steps"][0]
+    assert (step["replayable"], step["reason"]) == (False, "the payload was never stored, only its hash")
+    assert (step["args_hash"], step["arguments_json"], step["output_json"]) == ("abc", None, "1")
+    assert step["created_at"] == "2026-11-01T10:00:00.000000Z"
+    assert main(["show", str(path), "a/b?c#d"]) == 0
+    assert "never replayable: the payload was never stored" in capsys.readouterr().out
+    assert main(["check", str(path)]) == 0
+
+
+def test_a_nine_column_journal_is_shown_with_its_payloads(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "foreign.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        minimal_table(connection)
+        connection.executemany(
+            "INSERT INTO agent_step_journal VALUES ('t', ?, 'send', 'k', '{}', 'committed', '1', ?, ?)",
+            [(number, WHEN, WHEN) for number in range(1200)],
+        )
+    assert main(["show", str(path), "--json"]) == 0
+    document = _json(capsys)
+    assert document["dialect"] == "minimal"
+    steps = document["tasks"][0]["steps"]
+    assert [step["step_index"] for step in steps] == list(range(1200))
+    assert (steps[0]["arguments_json"], steps[0]["replayable"], "reason" in steps[0]) == ("{}", True, False)
+
+
+@pytest.mark.parametrize("verb", ["show", "check", "recover"])
+def test_a_file_that_is_no_journal_ends_with_3_and_says_why(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear all,\n" * 100)
+    assert main([verb, str(path)]) == 3
+    assert "not a SQLite database" in capsys.readouterr().err
+    assert main([verb, str(path), "--json"]) == 3
+    assert _json(capsys)["error"]["kind"] == "not_a_database"
+    assert main([verb, str(tmp_path / "nothing.db")]) == 3
+    assert os.listdir(tmp_path) == ["letter.txt"]
+
+
+def test_submit_leaves_one_message_for_the_agent(path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["submit", str(path), "triage", "--task-id", "t/1", "--input", '{"number": 42}', "--json"]
+    assert main(words) == 0
+    message_id = _json(capsys)["message_id"]
+    message = inbox.pending(path)[0]
+    assert message.message_id == message_id
+    assert message.body is not None
+    assert (message.kind, message.body["handler"], message.body["task_id"]) == ("submit", "triage", "t/1")
+    assert message.body["input"] == {"number": 42}
+
+
+def test_submit_reads_a_long_input_from_stdin(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"text": "long"}'))
+    assert main(["submit", str(path), "triage", "--task-id", "t", "--input", "-"]) == 0
+    body = inbox.pending(path)[0].body
+    assert body is not None
+    assert body["input"] == {"text": "long"}
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "7", '{"a": NaN}', '{"a": "\\ud800"}'])
+def test_submit_refuses_input_that_is_no_strict_json_object(path: Path, text: str):
+    assert main(["submit", str(path), "triage", "--task-id", "t", "--input", text]) == 2
+    assert inbox.pending(path) == []
+
+
+def test_submit_refuses_what_no_agent_would_ever_read(tmp_path: Path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    foreign = tmp_path / "foreign.db"
+    with closing(sqlite3.connect(foreign)) as connection:
+        minimal_table(connection)
+    rest = ["triage", "--task-id", "t"]
+    assert main(["submit", str(folder), *rest]) == 3
+    assert main(["submit", str(foreign), *rest]) == 2
+    assert main(["submit", str(tmp_path / "no" / "folder.db"), *rest]) == 3
+    assert sorted(os.listdir(tmp_path)) == ["folder", "foreign.db"]
+
+
+def test_submit_before_the_agents_first_start_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["submit", str(tmp_path / "new.db"), "triage", "--task-id", "t"]) == 0
+    assert "There is no journal yet" in capsys.readouterr().out
+    assert len(inbox.pending(tmp_path / "new.db")) == 1
+
+
+def test_recover_leaves_what_needs_a_person_and_ends_with_75(path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["recover", str(path), "--json"]) == 75
+    report = _json(capsys)
+    assert report["settled"] == 0
+    assert report["held"] + report["waiting"] + report["left_to_agent"] == 1
+    assert main(["recover", str(path)]) == 75
+    assert "0 settled" in capsys.readouterr().out
+
+
+def test_recover_of_a_journal_with_nothing_pending_ends_with_0(tmp_path: Path):
+    assert main(["recover", str(a_journal(tmp_path / "j.db"))]) == 0
+
+
+def test_recover_beside_a_live_agent_is_busy_and_names_its_pid(path: Path, capsys: pytest.CaptureFixture[str]):
+    lock = Lock(path, role="agent")
+    lock.acquire()
+    try:
+        assert main(["recover", str(path), "--wait", "0"]) == 4
+        assert str(os.getpid()) in capsys.readouterr().err
+        assert main(["recover", str(path), "--wait", "0", "--json"]) == 4
+        assert _json(capsys)["error"]["kind"] == "busy"
+    finally:
+        lock.release()
+
+
+def test_supervise_needs_a_command_and_returns_its_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = str(tmp_path / "j.db")
+    assert main(["supervise", "--journal", path]) == 2
+    assert "-- python agent.py" in capsys.readouterr().err
+    assert main(["supervise", "--journal", path, "--json", "--", sys.executable, "-c", "pass", "--json"]) == 0
+    assert _json(capsys) == {"exit_code": 0}
+
+
+def test_a_closed_pipe_is_no_error(path: Path):
+    with subprocess.Popen(
+        [sys.executable, "-m", "journal", "show", path, "--json"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait() == 0
