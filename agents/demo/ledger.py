@@ -150,7 +150,7 @@ class Ledger:
     def requests(self, method: str | None = None) -> list[Received]:
         """Requests in the order they came in, of one method or of all."""
         with self._lock:
-            return _requests(self._connection, method)
+            return _requests(self._connection, method, None)
 
 
 def read_effects(path: Path, key: str | None = None) -> list[Effect]:
@@ -161,12 +161,21 @@ def read_effects(path: Path, key: str | None = None) -> list[Effect]:
         return _effects(connection, key)
 
 
-def read_requests(path: Path, method: str = "POST") -> list[Received]:
-    """The requests in another process's ledger file, read-only; none while the file is not there."""
+def read_requests(path: Path, *, key: str | None = None, method: str = "POST") -> list[Received]:
+    """The requests of one key or of all in another process's ledger file, read-only; none without a file."""
     if not path.exists():
         return []
     with closing(_read_only(path)) as connection:
-        return _requests(connection, method)
+        return _requests(connection, method, key)
+
+
+def count_requests(path: Path) -> dict[str, int]:
+    """How often each key was sent, by key, in another process's ledger file."""
+    if not path.exists():
+        return {}
+    with closing(_read_only(path)) as connection:
+        question = "SELECT key, count(*) FROM received WHERE method = 'POST' AND key IS NOT NULL GROUP BY key"
+        return dict(connection.execute(question).fetchall())
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
@@ -184,9 +193,10 @@ def _effects(connection: sqlite3.Connection, key: str | None) -> list[Effect]:
     ]
 
 
-def _requests(connection: sqlite3.Connection, method: str | None) -> list[Received]:
+def _requests(connection: sqlite3.Connection, method: str | None, key: str | None) -> list[Received]:
     rows = connection.execute(
-        "SELECT n, at, method, path, key, raw, body FROM received WHERE ?1 IS NULL OR method = ?1 ORDER BY n",
-        (method,),
+        "SELECT n, at, method, path, key, raw, body FROM received"
+        " WHERE (?1 IS NULL OR method = ?1) AND (?2 IS NULL OR key = ?2) ORDER BY n",
+        (method, key),
     ).fetchall()
     return [Received(n, clock.parse(at), *rest) for n, at, *rest in rows]

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agents.demo import daemon, facts, repository
 from agents.demo.facts import Kill
-from agents.demo.ledger import Received, read_effects, read_requests
+from agents.demo.ledger import Received, count_requests, read_effects, read_requests
 from agents.demo.paths import AGENTS, Paths
 from journal.errors import JournalUnreadable
 from journal.models import Evidence, Step
@@ -59,13 +59,17 @@ def sentences(paths: Paths | None = None) -> list[Sentence]:
 def ledger(paths: Paths | None = None, *, limit: int = 50) -> list[LedgerLine]:
     """The forge's own book: its newest pull requests, newest first."""
     paths = paths or _paths()
-    received = read_requests(paths.forge_ledger)
-    lines = []
-    for effect in reversed(read_effects(paths.forge_ledger)[-limit:]):
-        asked = sum(1 for request in received if request.key == effect.key and request.path == "/pulls")
-        title = str(json.loads(effect.body).get("title", ""))
-        lines.append(LedgerLine(effect.id, title, effect.key, effect.applied_at, asked))
-    return lines
+    came = count_requests(paths.forge_ledger)
+    return [
+        LedgerLine(
+            number=effect.id,
+            title=str(json.loads(effect.body).get("title", "")),
+            key=effect.key,
+            applied_at=effect.applied_at,
+            requests=came.get(effect.key or "", 1),
+        )
+        for effect in reversed(read_effects(paths.forge_ledger)[-limit:])
+    ]
 
 
 def kill(agent: str, paths: Paths | None = None) -> int | None:
@@ -159,10 +163,9 @@ _TELLERS = {
 
 
 def _at_forge(paths: Paths, step: Step) -> tuple[list[Received], str]:
-    key = step.idempotency_key
-    came = [item for item in read_requests(paths.forge_ledger) if item.key == key and item.path == "/pulls"]
-    pulls = len(read_effects(paths.forge_ledger, key)) if key else 0
-    return came, _count(pulls, "pull request")
+    key = step.idempotency_key or ""
+    pulls = len(read_effects(paths.forge_ledger, key))
+    return read_requests(paths.forge_ledger, key=key), _count(pulls, "pull request")
 
 
 def _again(came: list[Received]) -> str:

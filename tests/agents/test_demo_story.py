@@ -87,7 +87,7 @@ def test_after_a_504_the_forge_was_asked_and_nothing_was_sent_again(told):
     key = step.idempotency_key
     assert step.status == "committed"
     assert [item.key for item in read_requests(told.forge_ledger)].count(key) == 1
-    asked = [item for item in read_requests(told.forge_ledger, "GET") if item.path == f"/operations/{key}"]
+    asked = [item for item in read_requests(told.forge_ledger, method="GET") if item.path == f"/operations/{key}"]
     assert len(asked) >= 2  # once by the daemon that was killed, once by the next
     assert len(read_effects(told.forge_ledger, key)) == 1
 
