@@ -12,15 +12,8 @@ from journal import clock, codec
 from journal.errors import StepkeeperError
 from journal.models import Attempt, DecisionKind, Step
 
-# `replay_as_new` and `cancel_task` are other pages' business.
-KINDS: Final[tuple[DecisionKind, ...]] = (
-    "replay",
-    "mark_committed",
-    "mark_not_applied",
-    "abandon",
-    "approve",
-    "reject",
-)
+# What this version's writer applies to a step.
+KINDS: Final[tuple[DecisionKind, ...]] = ("replay", "mark_committed", "mark_not_applied", "abandon")
 REASON_LENGTH = 2000
 REFERENCE_LENGTH = 500
 OUTPUT_LENGTH = 1_000_000

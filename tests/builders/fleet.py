@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from sqlite3 import Connection
 
 from django.contrib.auth.models import User
 
@@ -19,6 +20,7 @@ from tests.journal import rows
 _HOLD = """
 import sys
 from pathlib import Path
+from sqlite3 import Connection
 from journal import ownership
 lock = ownership.Lock(Path(sys.argv[1]), role=sys.argv[2])
 lock.acquire()
@@ -79,7 +81,7 @@ def held(path: Path, *, role: str = "agent") -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def writing(path: Path, *, agent: str = "triage") -> Iterator[rows.sqlite3.Connection]:
+def writing(path: Path, *, agent: str = "triage") -> Iterator[Connection]:
     """A writing connection to a journal that is made when missing."""
     if not path.exists():
         rows.a_journal(path, agent=agent)
@@ -87,7 +89,7 @@ def writing(path: Path, *, agent: str = "triage") -> Iterator[rows.sqlite3.Conne
         yield connection
 
 
-def a_model_call(connection: rows.sqlite3.Connection, task_id: str = "t", index: int = 0, **cells: object) -> None:
+def a_model_call(connection: Connection, task_id: str = "t", index: int = 0, **cells: object) -> None:
     """One exact gpt-5 response: 1,000 in (800 cached), 500 out (300 reasoning), which costs $0.00535."""
     row: dict[str, object] = {
         "task_id": task_id,
@@ -107,7 +109,7 @@ def a_model_call(connection: rows.sqlite3.Connection, task_id: str = "t", index:
     rows.insert(connection, "agent_model_call", **{**row, **cells})
 
 
-def a_run(connection: rows.sqlite3.Connection, task_id: str = "t", run: int = 0, **cells: object) -> None:
+def a_run(connection: Connection, task_id: str = "t", run: int = 0, **cells: object) -> None:
     """One opening of a task that was served nothing."""
     row: dict[str, object] = {
         "task_id": task_id,

@@ -1,0 +1,294 @@
+"""Jobs: one decision, one message, one effect, however often it is asked for and delivered."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db.models import F
+
+from agents import audit, discovery, fleet, jobs, leases, work
+from agents.decisions import BadDecision, Binding
+from agents.models import AuditEvent, Beat, Job
+from agents.roles import give_role
+from journal import clock, inbox
+from journal.reader import Reader
+from tests.builders.fleet import a_person, held, journal_file, swept, watched
+from tests.builders.held import TASK, a_held_step, hook
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server():
+    server = hook()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def path(tmp_path, settings, server):
+    watched(tmp_path, settings)
+    a_held_step(tmp_path / "hook.db", server.url)
+    swept()
+    return tmp_path / "hook.db"
+
+
+def ask(path, *, decision="replay", actor=None, kind="decision", **more):
+    line = fleet.pending().items[0]
+    binding = more.pop("binding", None) or Binding(line.key, line.payload_sha256, line.dispatches)
+    return jobs.request(
+        kind,
+        actor=actor or a_person(),
+        journal=journal_file(path),
+        task_id=TASK,
+        step_index=0,
+        binding=binding,
+        decision=decision,
+        reason=more.pop("reason", "checked at the provider"),
+        **more,
+    )
+
+
+def step(path):
+    return Reader(path).step(TASK, 0)
+
+
+def deliver(job):
+    jobs.run(str(job.uuid))
+    job.refresh_from_db()
+    return job
+
+
+def test_an_approved_replay_sends_the_same_bytes_once(path, server):
+    job = deliver(ask(path))
+    assert (job.state, step(path).status) == ("done", "committed")
+    first, second = server.received
+    assert first == second
+    assert job.attempts == 1 or job.attempts == 0
+    assert "attempt 2" in job.sentence
+
+
+def test_a_job_delivered_again_does_nothing(path, server):
+    job = deliver(ask(path))
+    ended = job.ended_at
+    for _ in range(3):
+        job = deliver(job)
+    assert len(server.received) == 2
+    assert job.ended_at == ended
+
+
+def test_two_clicks_two_people_and_a_repeated_post_are_one_job(path, server):
+    one = ask(path)
+    other = ask(path, actor=a_person("bob"), decision="abandon")
+    again = ask(path, message_id=one.message_id)
+    assert one.pk == other.pk == again.pk
+    deliver(one)
+    assert Job.objects.count() == 1
+    assert len(server.received) == 2
+    assert AuditEvent.objects.filter(detail__contains="already asked for by ada").count() == 2
+
+
+def test_a_form_posted_again_after_its_job_ended_is_the_same_job(path, server):
+    line = fleet.pending().items[0]
+    binding = Binding(line.key, line.payload_sha256, line.dispatches)
+    one = deliver(ask(path, binding=binding, message_id="ab" * 16))
+    again = ask(path, binding=binding, message_id="ab" * 16)
+    assert again.pk == one.pk
+    assert len(server.received) == 2
+
+
+def test_a_decision_about_other_bytes_is_refused_by_the_writer(path, server):
+    line = fleet.pending().items[0]
+    for binding in (
+        Binding(line.key, "0" * 64, line.dispatches),
+        Binding("0" * 64, line.payload_sha256, line.dispatches),
+        Binding(line.key, line.payload_sha256, line.dispatches + 1),
+    ):
+        job = deliver(ask(path, binding=binding))
+        assert job.state == "refused"
+    assert len(server.received) == 1
+    assert step(path).status == "pending"
+
+
+def test_a_decision_waits_for_the_agent_that_holds_the_journal(path, server):
+    with held(path) as pid:
+        job = deliver(ask(path))
+        assert (job.state, job.sentence) == ("waiting_agent", f"Waiting for the agent (pid {pid}).")
+        assert len(inbox.pending(path)) == 1
+        assert jobs.follow(job).state == "waiting_agent"
+    assert len(server.received) == 1
+    # The agent has gone without taking it in: after a while the worker does it.
+    Job.objects.update(claimed_at=F("claimed_at") - timedelta(minutes=1))
+    assert [one.pk for one in work.follow_waiting()] == [job.pk]
+    assert deliver(job).state == "done"
+    assert len(server.received) == 2
+
+
+def test_a_decision_nobody_took_in_expires_and_says_so(path, server, settings):
+    settings.STEPKEEPER_DECISION_TTL = 0
+    job = ask(path)
+    assert deliver(job).state == "expired"
+    assert not inbox.pending(path), "it expired before it was posted"
+    settings.STEPKEEPER_DECISION_TTL = 900
+    with held(path):
+        job = deliver(ask(path))
+        Job.objects.filter(pk=job.pk).update(expires_at=clock.wall())
+        job = jobs.follow(job)
+    assert job.state == "expired"
+    assert "undelivered" in job.sentence
+    assert len(server.received) == 1
+
+
+def test_who_lost_the_role_before_the_work_is_refused_and_audited(path, server):
+    ada = a_person()
+    job = ask(path, actor=ada)
+    give_role(ada, "viewer")
+    assert deliver(job).state == "refused"
+    assert len(server.received) == 1
+    assert not inbox.pending(path)
+    line = audit.lines(refused_only=True).items[0]
+    assert (line.actor, line.allowed, line.job_uuid) == ("ada", False, str(job.uuid))
+
+
+@pytest.mark.parametrize("role", ["viewer", "payload_viewer", None])
+def test_who_may_not_decide_is_refused_and_audited(path, role):
+    with pytest.raises(PermissionDenied):
+        ask(path, actor=a_person("eve", role))
+    assert not Job.objects.exists()
+    assert not AuditEvent.objects.get().allowed
+
+
+def test_nobody_signed_in_decides_nothing(path):
+    with pytest.raises(PermissionDenied):
+        ask(path, actor=AnonymousUser())
+
+
+@pytest.mark.parametrize(
+    ("decision", "more", "field"),
+    [
+        ("replay", {"reason": "  "}, "reason"),
+        ("mark_committed", {"output_json": "{", "reference": "r"}, "output"),
+        ("mark_committed", {"output_json": "NaN", "reference": "r"}, "output"),
+        ("mark_committed", {"output_json": "1"}, "reference"),
+        ("replay_as_new", {}, "kind"),
+        ("replay", {"message_id": "../../etc"}, "message_id"),
+    ],
+)
+def test_what_was_typed_wrong_names_its_field(path, decision, more, field):
+    with pytest.raises(BadDecision) as caught:
+        ask(path, decision=decision, **more)
+    assert caught.value.field == field
+    assert not Job.objects.exists()
+
+
+def test_marking_committed_gives_the_handler_that_output(path, server):
+    job = deliver(ask(path, decision="mark_committed", output_json='{"ok": 1}', reference="hook log line 7"))
+    assert job.state == "done"
+    found = step(path)
+    assert (found.status, found.output_json, found.reference) == ("committed", '{"ok": 1}', "hook log line 7")
+    assert len(server.received) == 1
+
+
+def test_marking_not_applied_sends_nothing_by_itself(path, server):
+    job = deliver(ask(path, decision="mark_not_applied"))
+    assert job.state == "done"
+    assert step(path).status == "pending"
+    assert len(server.received) == 1
+    swept()
+    assert deliver(ask(path)).state == "done"
+    assert len(server.received) == 2
+    assert server.received[0] == server.received[1]
+
+
+def test_abandoning_ends_the_step(path, server):
+    assert deliver(ask(path, decision="abandon")).state == "done"
+    assert step(path).status == "abandoned"
+    assert len(server.received) == 1
+
+
+def test_the_decision_in_the_journal_names_who_decided(path):
+    job = deliver(ask(path))
+    decision = Reader(path).by_decision(job.message_id)
+    assert (decision.actor, decision.reason) == ("ada", "checked at the provider")
+
+
+def test_a_job_whose_worker_died_twice_is_given_up(path, server):
+    job = ask(path)
+    for attempt in (1, 2):
+        assert leases.claim(job.uuid).attempts == attempt, "counted before the work"
+        assert leases.claim(job.uuid) is None, "a second delivery finds nothing to claim"
+        Job.objects.update(claimed_at=clock.wall() - leases.LEASE - timedelta(seconds=1))
+        requeued = leases.sweep()
+        assert [one.pk for one in requeued] == ([job.pk] if attempt == 1 else [])
+    job.refresh_from_db()
+    assert (job.state, job.sentence.startswith("Gave up after 2 attempts")) == ("failed", True)
+    deliver(job)
+    assert len(server.received) == 1
+
+
+def test_a_kill_between_post_and_lock_posts_the_same_message_again(path, server):
+    job = ask(path)
+    claimed = leases.claim(job.uuid)
+    work._post_decision(claimed, journal_file(path))
+    work._post_decision(claimed, journal_file(path))
+    assert [message.message_id for message in inbox.pending(path)] == [job.message_id]
+    Job.objects.update(state="queued")
+    assert deliver(job).state == "done"
+    assert len(server.received) == 2
+
+
+def test_a_queued_job_that_its_queue_lost_is_queued_again(path):
+    job = ask(path)
+    assert not leases.sweep(), "its own entry has not had its time yet"
+    Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
+    assert [one.pk for one in leases.sweep()] == [job.pk]
+    assert not leases.sweep()
+
+
+def test_a_bad_journal_takes_no_decision(path):
+    row = journal_file(path)
+    row.kind, row.sentence = "truncated", "It is cut off."
+    row.save()
+    with pytest.raises(BadDecision, match="cut off"):
+        ask(path)
+
+
+def test_a_journal_that_left_the_globs_gets_no_message(path, settings, tmp_path):
+    job = ask(path)
+    settings.STEPKEEPER_JOURNALS = (str(tmp_path / "elsewhere" / "*.db"),)
+    assert deliver(job).state == "failed"
+    assert not inbox.pending(path)
+
+
+def test_asking_where_nothing_can_be_asked_says_so(path):
+    job = deliver(ask(path, kind="query_status", decision=None))
+    assert job.state == "failed"
+    assert "knows no status query" in job.sentence
+
+
+def test_the_canary_shows_that_the_worker_answers():
+    jobs.send_canary()
+    jobs.send_canary()
+    job = Job.objects.get(kind="canary")
+    assert jobs.queued() == 1
+    assert deliver(job).state == "done"
+    assert Beat.objects.filter(name="worker").exists()
+    jobs.send_canary()
+    assert Job.objects.filter(kind="canary").count() == 2
+
+
+def test_a_canary_that_does_not_come_home_is_given_up_and_another_one_sent():
+    jobs.send_canary()
+    Job.objects.update(created_at=clock.wall() - timedelta(minutes=2))
+    jobs.send_canary()
+    assert sorted(Job.objects.values_list("state", flat=True)) == ["failed", "queued"]
+
+
+def test_the_pending_list_names_the_open_job(path):
+    job = ask(path)
+    assert fleet.pending().items[0].job_uuid == str(job.uuid)
+    assert [one.pk for one in jobs.open_for(journal_file(path), TASK, 0)] == [job.pk]
+    assert discovery.reader_for(journal_file(path)).state.readable
