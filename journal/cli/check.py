@@ -8,12 +8,13 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
 from journal import dialects
 from journal.cli.codes import OK, PROBLEM
-from journal.cli.findings import QUESTIONS, Finding, Place, of_steps, of_the_file
+from journal.cli.findings import QUESTIONS, Finding, Place, Question, of_steps, of_the_file
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable
 from journal.reader import connect
@@ -45,6 +46,10 @@ def run(options: argparse.Namespace) -> int:
     return PROBLEM if findings else OK
 
 
+def _answers(question: Question, connection: sqlite3.Connection) -> list[Finding]:
+    return list(islice(question(connection), _LIMIT))
+
+
 class _Inquiry:
     """All questions about one journal, each in a read of its own, within one budget of seconds."""
 
@@ -62,12 +67,12 @@ class _Inquiry:
             return dialects.OURS if foreign is None else foreign.name, found
         place: Place | None = None
         while len(found) < _LIMIT:
-            some, place = self._read(lambda connection, after=place: of_steps(connection, after, limit=_CHUNK))
+            some, place = self._read(partial(of_steps, after=place, limit=_CHUNK))
             found += some
             if place is None:
                 break
         for question in QUESTIONS:
-            found += self._read(lambda connection, ask=question: list(islice(ask(connection), _LIMIT)))
+            found += self._read(partial(_answers, question))
         return dialects.OURS, found[:_LIMIT]
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:

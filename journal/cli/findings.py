@@ -29,6 +29,9 @@ class Finding:
     sentence: str
 
 
+Question = Callable[[sqlite3.Connection], Iterator[Finding]]
+
+
 def of_the_file(connection: sqlite3.Connection) -> Iterator[Finding]:
     """SQLite's own check of every page."""
     for (line,) in connection.execute(f"PRAGMA quick_check({_PROBLEMS_SHOWN})"):
@@ -98,7 +101,7 @@ def _is_json(text: str | None) -> bool:
     return True
 
 
-def _by_query(kind: str, sentence: str, sql: str) -> Callable[[sqlite3.Connection], Iterator[Finding]]:
+def _by_query(kind: str, sentence: str, sql: str) -> Question:
     def ask(connection: sqlite3.Connection) -> Iterator[Finding]:
         for row in connection.execute(sql):
             yield Finding(kind, str(row[0]), sentence)
@@ -113,7 +116,7 @@ _REVISED = " UNION ALL ".join(
     for table in ("agent_task", STEP_TABLE, "agent_step_attempt", "agent_task_run", "agent_evidence")
 )
 
-QUESTIONS: tuple[Callable[[sqlite3.Connection], Iterator[Finding]], ...] = (
+QUESTIONS: tuple[Question, ...] = (
     _by_query(
         "attempt",
         "dispatched without an intent on disk.",

@@ -5,6 +5,6 @@ from journal.reader.files import signature
 from journal.reader.journal_reader import Reader
 from journal.reader.own_tasks import COUNT_CAP
 from journal.reader.pages import Page
-from journal.reader.state import inspect
+from journal.reader.state import KINDS, inspect
 
-__all__ = ["COUNT_CAP", "Changes", "Page", "Reader", "inspect", "signature"]
+__all__ = ["COUNT_CAP", "KINDS", "Changes", "Page", "Reader", "inspect", "signature"]

@@ -24,6 +24,28 @@ REVISED = (
     "agent_boot",
 )
 
+# Every word that `JournalState.kind` and `JournalUnreadable.kind` can be; each has its heading in docs/journals.md.
+# The last two are a question's fault, not the file's.
+KINDS = (
+    "ok",
+    "missing",
+    "empty",
+    "truncated",
+    "not_a_database",
+    "folder",
+    "not_a_file",
+    "unreadable",
+    "other_owner",
+    "newer",
+    "foreign_tables",
+    "busy",
+    "log_unreadable",
+    "network_fs",
+    "damaged",
+    "too_slow",
+    "too_big",
+)
+
 
 def inspect(
     path: str | os.PathLike[str], *, root_is_owner: bool | None = None, budget: float = connect.BUDGET
