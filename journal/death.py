@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import signal
 
-FINISHED = 0
-BUSY = 4  # another process is the journal's writer; the command line's own code for it
-WAITING = 75  # EX_TEMPFAIL: left by StepHeld or StepWaiting; go on after a message or a due time
-
 
 def decode(returncode: int, *, oom_kills: int = 0) -> str:
     """What `returncode` (negative: a signal, as subprocess gives it) says.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from journal import clock, death, inbox, store
+from journal import clock, death, exits, inbox, store
 from journal.child import Child
 from journal.errors import JournalBusy, StepkeeperError, UsageError
 
@@ -104,10 +104,10 @@ class _Supervisor:
             returncode = self._watch(child)
             ended = death.decode(returncode, oom_kills=child.oom_kills())
             recorded = self._record(child.pid, ended)
-            if self._stop is not None or returncode == death.FINISHED:
+            if self._stop is not None or returncode == 0:
                 self._say(f"pid {child.pid} ended: {ended}")
                 return 0
-            if returncode == death.WAITING:
+            if returncode == exits.WAITING:
                 deaths = 0
                 self._say(f"pid {child.pid} waits for a person or a due time")
                 self._pause(self._backoff.first, known)
@@ -196,7 +196,7 @@ class _Supervisor:
 
 
 def _words(returncode: int, ended: str, busy: JournalBusy | None) -> str:
-    if returncode == death.BUSY:
+    if returncode == exits.BUSY:
         return "found the journal busy"
     if busy is not None:
         return f"ended ({ended}); {busy.message}"

@@ -49,6 +49,8 @@ def note(task: Any, number: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    # One at a time: a working tree has one index.
     with Journal(sys.argv[1], agent="commits", tools=[read_report, commit_file], handlers={"note": note}) as journal:
+        # The journal is ours, so no other daemon is at work; the supervisor has ended what the last one had started.
+        repository.unlock(REPOSITORY)
+        # One at a time: a working tree has one index.
         journal.serve(concurrency=1)

@@ -30,8 +30,6 @@ while [ -e {gate} ] && [ $turns -lt 200 ]; do turns=$((turns + 1)); sleep 0.05; 
 def make(repository: Path, *, gate: Path) -> None:
     """Make the repository if it is not there, and open the gate."""
     gate.unlink(missing_ok=True)
-    # A daemon killed inside `git add` leaves git's own lock behind; nobody works here yet.
-    (repository / ".git" / "index.lock").unlink(missing_ok=True)
     if (repository / ".git" / "refs" / "heads" / "main").exists():
         return
     repository.mkdir(parents=True, exist_ok=True)
@@ -42,6 +40,13 @@ def make(repository: Path, *, gate: Path) -> None:
     hook.write_text(_HOOK.format(gate=shlex.quote(str(gate.absolute()))), encoding="utf-8")
     hook.chmod(0o700)
     run(repository, "commit", "--quiet", "--allow-empty", "--message=Begin the notes")
+
+
+def unlock(repository: Path) -> None:
+    """Remove what a killed git left locked. Only for the repository's one user, before it works there."""
+    git = repository / ".git"
+    for lock in (*git.glob("*.lock"), *(git / "refs" / "heads").glob("*.lock")):
+        lock.unlink(missing_ok=True)
 
 
 def run(repository: Path, *arguments: str) -> str:

@@ -146,7 +146,8 @@ def _unanswerable(paths: Paths, at: str, step: Step, reader: Reader) -> str:
     delivered = [effect for effect in read_effects(paths.hook_ledger) if effect.body == body]
     has = f"the webhook has {_count(len(delivered), 'message')} of these bytes"
     if step.status == "pending" and step.hold_reason is not None:
-        return f"Killed {at} in mid-request; the webhook cannot be asked, so nothing went out again: it waits for you."
+        why = "the webhook cannot be asked, so nothing went out again: it waits for you"
+        return f"Killed {at} in mid-request; {why}. Whoever looks finds that {has}."
     if step.status == "pending":
         return f"Killed {at} in mid-request; {_pending(step)}; {has}."
     applied = [item for item in reader.decisions(step.task_id, step.step_index) if item.outcome == "applied"]

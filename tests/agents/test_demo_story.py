@@ -135,7 +135,10 @@ def test_the_sentences_say_what_was_counted(told, settings):
             "Killed 14:02:07 between its commit and the note of it; git was asked with the original key and knew it; "
             "the repository has 1 commit with this key."
         ),
-        "Killed 14:02:07 in mid-request; the webhook cannot be asked, so nothing went out again: it waits for you.",
+        (
+            "Killed 14:02:07 in mid-request; the webhook cannot be asked, so nothing went out again: it waits for you. "
+            "Whoever looks finds that the webhook has 1 message of these bytes."
+        ),
     ]
     assert [sentence.waits for sentence in story.sentences()] == [False, False, False, True]
 

@@ -69,6 +69,15 @@ def test_a_closed_gate_keeps_a_made_commit_from_being_reported(tmp_path):
     assert repository.commits_of(paths.repository, "k") == []
 
 
+def test_a_lock_that_a_killed_git_left_does_not_stop_the_next_commit(tmp_path):
+    paths = Paths(tmp_path)
+    repository.make(paths.repository, gate=paths.commit_gate)
+    (paths.repository / ".git" / "index.lock").touch()
+    assert subprocess.run(_arguments(paths), capture_output=True).returncode != 0
+    repository.unlock(paths.repository)
+    assert subprocess.run(_arguments(paths)).returncode == 0
+
+
 def test_an_agent_of_the_demo_has_its_journal_where_the_pages_look(tmp_path):
     assert str(Paths(tmp_path).journal(COMMITS)) == f"{tmp_path}/journals/commits.db"
 
