@@ -6,7 +6,7 @@ from datetime import datetime
 
 from journal import clock
 from journal.cli.terminal import age, clean, short
-from journal.models import Attempt, Decision, Evidence, Step, Task
+from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, Task
 from journal.reader import Reader
 
 
@@ -16,10 +16,9 @@ def lines(reader: Reader, task: Task, steps: list[Step]) -> list[str]:
     attempts, evidence = reader.attempts(task.task_id), reader.evidence(task.task_id)
     decisions = reader.decisions(task.task_id)
     out = _head(task, now)
-    for run in reader.runs(task.task_id):
-        served = f", steps 0 to {run.served_through} from the journal" if run.served_through >= 0 else ""
-        ended = f", ended: {clean(run.ended)}" if run.ended else ""
-        out.append(f"  run {run.run} in boot {run.boot}, {age(run.started_at, now)} ago{served}{ended}")
+    boots = {boot.boot: boot for boot in reader.boots()}
+    out += [_run(run, boots.get(run.boot), now) for run in reader.runs(task.task_id)]
+    out += [f"  branch {clean(child.task_id)}: {clean(child.status)}" for child in reader.children(task.task_id)]
     for step in steps:
         out.append(_step(step, now))
         out += _reasons(step, now)
@@ -38,6 +37,13 @@ def _head(task: Task, now: datetime) -> list[str]:
         if text:
             out.append(f"  {name}: {short(text, 200)}")
     return out
+
+
+def _run(run: Run, boot: Boot | None, now: datetime) -> str:
+    process = f" (pid {boot.pid}, {clean(boot.ended or 'not known to have ended')})" if boot else ""
+    served = f", steps 0 to {run.served_through} from the journal" if run.served_through >= 0 else ""
+    ended = f", ended: {clean(run.ended)}" if run.ended else ""
+    return f"  run {run.run} in boot {run.boot}{process}, {age(run.started_at, now)} ago{served}{ended}"
 
 
 def _step(step: Step, now: datetime) -> str:
@@ -63,7 +69,8 @@ def _reasons(step: Step, now: datetime) -> list[str]:
 
 def _attempt(attempt: Attempt) -> str:
     verdict = attempt.verdict or "no outcome on disk: unknown"
-    status = f" HTTP {attempt.http_status}" if attempt.http_status is not None else ""
+    told = attempt.http_status is None or str(attempt.http_status) in attempt.detail
+    status = "" if told else f" HTTP {attempt.http_status}"
     detail = f", {short(attempt.detail, 200)}" if attempt.detail else ""
     return f"          attempt {attempt.attempt} in boot {attempt.boot}: {verdict}{status}{detail}"
 

@@ -109,6 +109,7 @@ def test_a_tasks_timeline_tells_its_steps_attempts_evidence_and_decisions(
     path: Path, capsys: pytest.CaptureFixture[str]
 ):
     with closing(writer(path)) as connection:
+        a_task(connection, "held/b", parent_id="held")
         insert(connection, "agent_task_run", task_id="held", run=2, boot=1, started_at=WHEN, served_through=0,
                revision=BOOT + 5)  # fmt: skip
         insert(connection, "agent_evidence", task_id="held", step_index=1, attempt=1, asked_at=WHEN, asked_boottime=1.0,
@@ -119,7 +120,9 @@ def test_a_tasks_timeline_tells_its_steps_attempts_evidence_and_decisions(
     assert main(["show", str(path), "held"]) == 0
     text = capsys.readouterr().out
     for piece in (
-        "held: waiting, handler triage", "run 2 in boot 1", "steps 0 to 0 from the journal", "0  committed open_issue",
+        "held: waiting, handler triage", "run 2 in boot 1 (pid 4242, not known to have ended)",
+        "branch held/b: running",
+        "steps 0 to 0 from the journal", "0  committed open_issue",
         "1  pending   open_issue mutating", "held: no_key_no_status",
         "attempt 1 in boot 1: no outcome on disk: unknown",
         "unknown, HTTP 500", "ann said replay", "(looked): refused: expired",
