@@ -6,6 +6,7 @@ from datetime import datetime
 
 from journal import clock
 from journal.cli.terminal import age, clean, short
+from journal.holds import HOLDS
 from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, Task
 from journal.reader import Reader
 
@@ -57,7 +58,11 @@ def _step(step: Step, now: datetime) -> str:
 def _reasons(step: Step, now: datetime) -> list[str]:
     out: list[str] = []
     if step.hold_reason:
-        out.append(f"held: {clean(step.hold_reason)}. {short(step.hold_detail or '', 200)}".rstrip())
+        known = HOLDS.get(step.hold_reason)
+        why = step.hold_detail or (known.sentence if known else "")
+        out.append(f"held: {clean(step.hold_reason)}. {short(why, 200)}".rstrip())
+        if known:
+            out.append(known.advice)
     if step.next_attempt_at is not None:
         out.append(f"next attempt {age(step.next_attempt_at, now)}")
     if step.alarm:

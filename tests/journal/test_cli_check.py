@@ -92,6 +92,17 @@ def test_a_garbage_page_is_a_finding_of_the_file(path: Path, capsys: pytest.Capt
     assert {finding["kind"] for finding in document["findings"]} <= {"file", "cell", "key", "hash", "output"}
 
 
+def test_every_step_of_a_long_journal_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = a_journal(tmp_path / "long.db")
+    with closing(writer(path)) as connection:
+        a_boot(connection)
+        a_task(connection)
+        for index in range(250):
+            a_step(connection, index=index, effect="read_only", idempotency_key="f00")
+    assert main(["check", str(path)]) == 1
+    assert capsys.readouterr().out.endswith("(stepkeeper): 250 findings.\n")
+
+
 def test_a_check_past_its_budget_says_so(path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["check", str(path), "--budget", "0"]) == 3
     assert "time budget" in capsys.readouterr().err

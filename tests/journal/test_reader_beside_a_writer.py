@@ -19,6 +19,8 @@ from journal.reader import Reader, connect, inspect, signature
 from tests.journal.child import killed_writer
 from tests.journal.rows import a_journal, a_step, a_task, hash_only_table, insert, writer
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def _traces(folder: Path) -> dict[str, str]:
     """What a folder holds, byte for byte; the shared memory's content changes with every reader and proves nothing."""
@@ -185,6 +187,71 @@ def test_a_file_replaced_while_it_is_read_is_read_again(tmp_path: Path):
 
         connect.read(str(path), work)
     assert len(calls) == 2
+
+
+def test_an_idle_journal_written_while_it_is_read_is_read_again(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    seen: list[int] = []
+
+    def work(reading: sqlite3.Connection) -> int:
+        if not seen:
+            with closing(writer(path)) as connection:
+                a_task(connection)
+        seen.append(int(reading.execute("SELECT count(*) FROM agent_task").fetchone()[0]))
+        return seen[-1]
+
+    assert connect.read(str(path), work) == 1
+    assert len(seen) == 2
+
+
+def test_an_error_of_a_file_that_changed_meanwhile_is_no_damage(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    calls: list[int] = []
+
+    def work(reading: sqlite3.Connection) -> str:
+        calls.append(1)
+        if len(calls) == 1:
+            with closing(writer(path)) as connection:
+                a_task(connection)
+            reading.execute("SELECT nothing FROM nowhere")
+        return "read"
+
+    assert connect.read(str(path), work) == "read"
+
+
+def test_a_journal_that_changes_at_each_read_is_busy(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    os.utime(path, (1, 1))
+
+    def work(reading: sqlite3.Connection) -> None:
+        os.utime(path, (1, os.stat(path).st_mtime + 1))
+
+    with pytest.raises(JournalUnreadable) as caught:
+        connect.read(str(path), work)
+    assert caught.value.kind == "busy"
+
+
+_WITHOUT_DESCRIPTORS = """
+import os, resource, sys
+from journal.reader import inspect
+inspect(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try:
+    while True:
+        os.open(os.devnull, os.O_RDONLY)
+except OSError:
+    state = inspect(sys.argv[1])
+print(state.kind, state.sentence)
+"""
+
+
+def test_a_process_without_a_free_descriptor_does_not_blame_the_file(tmp_path: Path):
+    path = a_journal(tmp_path / "j.db")
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_DESCRIPTORS, path], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("busy ")
+    assert "no file descriptor left" in done.stdout
 
 
 def test_every_write_changes_the_signature(tmp_path: Path):
