@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import zoneinfo
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from django.conf import settings
+from django.db.models import QuerySet, Sum
 
 from agents.models import SpendHour
 from agents.money import Money
@@ -66,40 +68,6 @@ class SpendTable:
     price_versions: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Sum:
-    counts: dict[str, int | None] = field(default_factory=dict)
-
-    def add(self, row: SpendHour) -> None:
-        for name in _SUMMED:
-            self.counts[name] = _plus(self.counts.get(name), getattr(row, name))
-
-    def number(self, name: str) -> int:
-        return self.counts.get(name) or 0
-
-    def cost(self) -> Money:
-        return Money.of(self.counts.get("cost_pico"), unpriced_calls=self.number("unpriced_calls"))
-
-    def row(self, label: str) -> SpendRow:
-        counts = self.counts.get
-        return SpendRow(
-            label=label,
-            calls=self.number("calls"),
-            tokens_in=counts("tokens_in"),
-            tokens_out=counts("tokens_out"),
-            in_uncached=counts("in_uncached"),
-            in_cache_read=counts("in_cache_read"),
-            in_cache_write=counts("in_cache_write"),
-            out_visible=counts("out_visible"),
-            out_reasoning=counts("out_reasoning"),
-            cost=self.cost(),
-            unpriced_tokens=self.number("unpriced_tokens"),
-            saved_calls=self.number("saved_calls"),
-            saved_tokens=self.number("saved_tokens"),
-            saved=Money.of(counts("saved_pico"), unpriced_calls=self.number("saved_unpriced_calls")),
-        )
-
-
 _SUMMED = (
     "calls",
     "tokens_in",
@@ -117,37 +85,106 @@ _SUMMED = (
     "saved_pico",
     "saved_unpriced_calls",
 )
+# Labels drawn by themselves in the chart; the rest share one part.
+DRAWN = 8
+_Counts = dict[str, int | None]
 
 
 def table(cut: Cut, over: Range = "24h", *, agent: str = "") -> SpendTable:
     """The spend of a range by one cut. Days are days of the configured time zone, made from UTC hours."""
     since = _since(over)
-    hours = SpendHour.objects.filter(hour__gte=since).order_by("hour", "pk")
+    hours = SpendHour.objects.filter(hour__gte=since)
     if agent:
         hours = hours.filter(agent=agent)
-    total, by_label = _Sum(), dict[str, _Sum]()
-    spans: dict[datetime, dict[str, _Sum]] = {}
-    versions: set[str] = set()
-    for row in hours:
-        label = _label(row, cut)
-        span = spans.setdefault(row.hour if over == "24h" else _day(row.hour), {})
-        # A day's own parts would be one block: by day the chart shows models.
-        part = span.setdefault(row.model or "no model" if cut == "day" else label, _Sum())
-        for one in (total, by_label.setdefault(label, _Sum()), part):
-            one.add(row)
-        versions |= {row.price_version} - {""}
-    rows = [one.row(label) for label, one in by_label.items()]
-    rows.sort(key=(lambda row: row.label) if cut == "day" else _dearest, reverse=cut == "day")
-    bars = tuple(_bar(start, parts) for start, parts in sorted(spans.items()))
-    return SpendTable(cut, over, since, tuple(rows), total.row("total"), bars, tuple(sorted(versions)))
+    # A day's own parts would be one block: by day the chart shows models.
+    part = "model" if cut == "day" else cut
+    by_part = {str(key) or f"no {part}": counts for key, counts in _grouped(hours, part).items()}
+    by_hour = _grouped(hours, "hour")
+    total = _merged(by_hour.values())
+    if cut == "day":
+        days: dict[str, list[_Counts]] = {}
+        for hour, counts in by_hour.items():
+            days.setdefault(_day(hour).date().isoformat(), []).append(counts)
+        rows = [_row(day, _merged(counts)) for day, counts in sorted(days.items(), reverse=True)]
+    else:
+        rows = sorted((_row(label, counts) for label, counts in by_part.items()), key=_dearest)
+    versions = hours.exclude(price_version="").order_by("price_version").values_list("price_version", flat=True)
+    bars = _bars(hours, part, by_part, by_hour, hourly=over == "24h")
+    return SpendTable(cut, over, since, tuple(rows), _row("total", total), bars, tuple(versions.distinct()))
 
 
 def today() -> SpendRow:
     """What the day has cost and saved so far, the day being one of the configured time zone."""
-    one = _Sum()
-    for row in SpendHour.objects.filter(hour__gte=_day(clock.wall())):
-        one.add(row)
-    return one.row("today")
+    found = SpendHour.objects.filter(hour__gte=_day(clock.wall())).aggregate(**_sums())
+    return _row("today", {name: found[f"s_{name}"] for name in _SUMMED})
+
+
+def _bars(
+    hours: QuerySet[SpendHour], part: str, by_part: dict[str, _Counts], by_hour: dict[Any, _Counts], *, hourly: bool
+) -> tuple[SpendBar, ...]:
+    drawn = sorted(by_part, key=lambda label: (-(by_part[label]["cost_pico"] or 0), label))[:DRAWN]
+    names = ["" if label == f"no {part}" else label for label in drawn]
+    of_drawn = hours.filter(**{f"{part}__in": names}).values_list("hour", part)
+    spans: dict[datetime, dict[str, _Counts]] = {}
+    totals: dict[datetime, list[_Counts]] = {}
+    for hour, name, pico, unpriced in of_drawn.annotate(Sum("cost_pico"), Sum("unpriced_calls")).order_by("hour"):
+        label, one = name or f"no {part}", {"cost_pico": pico, "unpriced_calls": unpriced}
+        span = spans.setdefault(hour if hourly else _day(hour), {})
+        span[label] = _merged([span.get(label, {}), one])
+    for hour, counts in by_hour.items():
+        totals.setdefault(hour if hourly else _day(hour), []).append(counts)
+    return tuple(_bar(start, _merged(counts), spans.get(start, {}), drawn) for start, counts in sorted(totals.items()))
+
+
+def _bar(start: datetime, whole: _Counts, parts: dict[str, _Counts], drawn: list[str]) -> SpendBar:
+    shown = [(label, _cost(parts[label])) for label in drawn if label in parts]
+    known = _merged(parts.values())
+    others = (whole.get("cost_pico") or 0) - (known.get("cost_pico") or 0)
+    unpriced = (whole.get("unpriced_calls") or 0) - (known.get("unpriced_calls") or 0)
+    if others or unpriced:
+        shown.append(("others", Money.of(others or None, unpriced_calls=unpriced)))
+    return SpendBar(start, tuple(shown), _cost(whole))
+
+
+def _sums() -> dict[str, Sum]:
+    return {f"s_{name}": Sum(name) for name in _SUMMED}
+
+
+def _grouped(hours: QuerySet[SpendHour], name: str) -> dict[Any, _Counts]:
+    groups = hours.order_by().values(name).annotate(**_sums())
+    return {group[name]: {one: group[f"s_{one}"] for one in _SUMMED} for group in groups}
+
+
+def _merged(several: Iterable[_Counts]) -> _Counts:
+    merged: _Counts = {}
+    for counts in several:
+        for name, count in counts.items():
+            merged[name] = _plus(merged.get(name), count)
+    return merged
+
+
+def _cost(counts: _Counts) -> Money:
+    return Money.of(counts.get("cost_pico"), unpriced_calls=counts.get("unpriced_calls") or 0)
+
+
+def _row(label: str, counts: _Counts) -> SpendRow:
+    known = counts.get
+    return SpendRow(
+        label=label,
+        calls=known("calls") or 0,
+        tokens_in=known("tokens_in"),
+        tokens_out=known("tokens_out"),
+        in_uncached=known("in_uncached"),
+        in_cache_read=known("in_cache_read"),
+        in_cache_write=known("in_cache_write"),
+        out_visible=known("out_visible"),
+        out_reasoning=known("out_reasoning"),
+        cost=_cost(counts),
+        unpriced_tokens=known("unpriced_tokens") or 0,
+        saved_calls=known("saved_calls") or 0,
+        saved_tokens=known("saved_tokens") or 0,
+        saved=Money.of(known("saved_pico"), unpriced_calls=known("saved_unpriced_calls") or 0),
+    )
 
 
 def _since(over: Range) -> datetime:
@@ -155,13 +192,6 @@ def _since(over: Range) -> datetime:
     if over == "24h":
         return now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=23)
     return _day(now - _LENGTH[over] + timedelta(days=1))
-
-
-def _label(row: SpendHour, cut: Cut) -> str:
-    if cut == "day":
-        return _day(row.hour).date().isoformat()
-    text = {"agent": row.agent, "model": row.model, "tool": row.tool}[cut]
-    return text or f"no {cut}"
 
 
 def _day(moment: datetime) -> datetime:
@@ -172,15 +202,6 @@ def _day(moment: datetime) -> datetime:
 def _dearest(row: SpendRow) -> tuple[bool, float, int, str]:
     amount = row.cost.amount
     return (amount is None, -float(amount or 0), -(row.tokens or 0), row.label)
-
-
-def _bar(start: datetime, parts: dict[str, _Sum]) -> SpendBar:
-    whole = _Sum()
-    for one in parts.values():
-        for name in _SUMMED:
-            whole.counts[name] = _plus(whole.counts.get(name), one.counts.get(name))
-    dearest = sorted(parts.items(), key=lambda part: (-part[1].number("cost_pico"), part[0]))
-    return SpendBar(start, tuple((label, one.cost()) for label, one in dearest), whole.cost())
 
 
 def _plus(one: int | None, other: int | None) -> int | None:

@@ -1,0 +1,149 @@
+"""Query status now: asked by the worker where it can be, left to the agent where only it can ask."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from agents import fleet, jobs
+from agents.decisions import Binding
+from journal import Journal, Request, env, http_tool, inbox, tool
+from journal.errors import StepHeld, StepWaiting
+from journal.reader import Reader
+from tests.builders.fleet import a_person, held, journal_file, swept, watched
+from tests.journal.raw_server import RawServer, answer
+
+pytestmark = pytest.mark.django_db
+
+FORGE = {
+    "status": {
+        "request": "GET /operations/{key}",
+        "absence": "never",
+        "interpret": [{"status": 200, "is": "exists"}, {"status": 404, "is": "absent"}],
+    }
+}
+
+
+class Forge:
+    """A provider that loses its first answer and knows what it did; `says` is its status answer."""
+
+    def __init__(self):
+        self.says = 500
+        self.asked = []
+        self.server = RawServer(self._serve)
+
+    def _serve(self, connection, request):
+        if request.startswith(b"GET"):
+            self.asked.append(request)
+            answer(self.says, b'{"number": 7}', content_type="application/json")(connection, request)
+
+
+@pytest.fixture
+def forge():
+    forge = Forge()
+    yield forge
+    forge.server.close()
+
+
+@pytest.fixture
+def folder(tmp_path, settings):
+    watched(tmp_path, settings)
+    return tmp_path
+
+
+def an_unknown_outcome(path, forge, *, url=None):
+    @http_tool(effect="mutating", provider="forge")
+    def open_pull(title: str) -> Request:
+        return Request("POST", f"{url or forge.server.url}/pulls", json={"title": title})
+
+    with (
+        Journal(path, agent="forge", tools=[open_pull], providers={"forge": FORGE}, max_wait=0) as journal,
+        contextlib.suppress(StepHeld, StepWaiting),
+        journal.task("t") as task,
+    ):
+        task.run(open_pull, title="hello")
+    swept()
+    forge.asked.clear()
+    return path
+
+
+def query(path):
+    line = fleet.pending().items[0]
+    job = jobs.request(
+        "query_status",
+        actor=a_person(),
+        journal=journal_file(path),
+        task_id="t",
+        step_index=0,
+        binding=Binding(line.key, line.payload_sha256, line.dispatches),
+    )
+    jobs.run(str(job.uuid))
+    job.refresh_from_db()
+    return job
+
+
+def test_an_effect_that_exists_is_adopted(folder, forge):
+    path = an_unknown_outcome(folder / "a.db", forge)
+    forge.says = 200
+    job = query(path)
+    step = Reader(path).step("t", 0)
+    assert (job.state, step.status) == ("done", "committed")
+    assert "exists" in job.sentence
+    assert len(forge.asked) == 1
+    assert step.idempotency_key.encode() in forge.asked[0]
+    evidence = Reader(path).evidence("t", 0)[-1]
+    assert (evidence.answer, evidence.source, evidence.in_flight) == ("exists", "worker", False)
+
+
+def test_while_an_agent_lives_the_answer_is_shown_at_once_and_waits_for_it(folder, forge):
+    path = an_unknown_outcome(folder / "a.db", forge)
+    forge.says = 404
+    with held(path) as pid:
+        job = query(path)
+        assert job.state == "waiting_agent"
+        assert "no such effect" in job.sentence
+        assert f"pid {pid}" in job.sentence
+        message = inbox.pending(path)[0].body
+        assert (message["kind"], message["answer"], message["attempt"]) == ("evidence", "absent", 1)
+
+
+def test_a_provider_that_does_not_answer_is_no_evidence_of_absence(folder, forge):
+    path = an_unknown_outcome(folder / "a.db", forge)
+    job = query(path)
+    assert "no answer that decides anything" in job.sentence
+    assert Reader(path).step("t", 0).status == "pending"
+
+
+def test_what_the_worker_cannot_resolve_is_left_to_the_agent(folder, forge, monkeypatch):
+    monkeypatch.setenv("FORGE_URL", forge.server.url)
+    path = an_unknown_outcome(folder / "a.db", forge, url=env("FORGE_URL"))
+    monkeypatch.delenv("FORGE_URL")
+    forge.says = 200
+    with held(path):
+        job = query(path)
+    assert job.state == "waiting_agent"
+    assert not forge.asked
+    assert inbox.pending(path)[0].kind == "status"
+
+
+def test_a_python_tools_status_is_left_to_its_agent(folder):
+    def find(call, text):
+        raise OSError("nobody there")
+
+    @tool(effect="mutating", status=find)
+    def send(call, text: str) -> str:
+        raise OSError("lost")
+
+    path = folder / "a.db"
+    with (
+        Journal(path, agent="git", tools=[send], max_wait=0) as journal,
+        contextlib.suppress(StepHeld, StepWaiting),
+        journal.task("t") as task,
+    ):
+        task.run(send, text="x")
+    swept()
+    job = query(path)
+    assert job.state == "waiting_agent"
+    assert "not running" in job.sentence
+    assert inbox.pending(path)[0].kind == "status"
