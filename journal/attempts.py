@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from journal import clock, rows
+from journal.codec import escaped
 from journal.models import Attempt
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def settle(
             verdict,
             kind,
             http_status,
-            detail[:_DETAIL_CHARACTERS],
+            escaped(detail)[:_DETAIL_CHARACTERS],
             None if retry_after_at is None else clock.text(retry_after_at),
             output_json,
             max(0.0, clock.boot_seconds() - mark.boottime),

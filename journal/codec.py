@@ -20,6 +20,8 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _MAX_DEPTH = 200
 # Longer outputs are kept as a stub with length and hash: SQLite's own limit is 1 GB for one row.
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+# More values than this in an output that needs stubs are a graph whose parts repeat, not data.
+_MAX_LOSSY_PARTS = 200_000
 _STUB = "$unstorable"
 
 
@@ -47,14 +49,19 @@ def dumps_output(value: object) -> tuple[str, bool]:
     try:
         text, complete = dumps(value, what="output"), True
     except InvalidArguments:
-        text, complete = json.dumps(_lossy(value, 0), sort_keys=True, allow_nan=False), False
+        text, complete = _lossy_text(value), False
     except Exception as error:  # a value whose own methods raise: an odd output, not a lost step
-        text, complete = json.dumps(_stub(value, str(type(error).__name__))), False
+        text, complete = json.dumps(_stub(value, type(error).__name__)), False
     size = len(text.encode())
     if size > MAX_OUTPUT_BYTES:
         digest = hashlib.sha256(text.encode()).hexdigest()
         text, complete = json.dumps({_STUB: "too_large", "bytes": size, "sha256": digest}, sort_keys=True), False
     return text, complete
+
+
+def escaped(text: str) -> str:
+    """The text with lone surrogates written as escapes, so that it can be stored."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(value: object, path: str, what: str, depth: int) -> object:
@@ -139,7 +146,7 @@ def _number(value: float, path: str, what: str) -> float:
 
 
 def _refusal(path: str, what: str, cause: str, *, hint: str = "") -> InvalidArguments:
-    shown = path.encode("utf-8", "backslashreplace").decode()
+    shown = escaped(path)
     return InvalidArguments(f"{what.capitalize()} {shown}: {cause}.", path=shown, hint=hint or "Nothing was written.")
 
 
@@ -148,23 +155,42 @@ def _name(value: object) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _lossy(value: object, depth: int) -> object:
-    """`value` with every part that cannot be stored replaced by a stub; the rest is kept as it is."""
-    if depth > _MAX_DEPTH:
-        return _stub(value, "nested too deeply")
-    if isinstance(value, Mapping):
-        return {
-            str(name).encode("utf-8", "backslashreplace").decode(): _lossy(item, depth + 1)
-            for name, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_lossy(item, depth + 1) for item in value]
+def _lossy_text(value: object) -> str:
     try:
-        return _plain(value, "$", "output", depth)
+        return json.dumps(_lossy(value, (), [0]), sort_keys=True, allow_nan=False)
+    except Exception as error:
+        return json.dumps(_stub(value, type(error).__name__), sort_keys=True)
+
+
+def _lossy(value: object, within: tuple[int, ...], parts: list[int]) -> object:
+    """`value` with every part that cannot be stored replaced by a stub; the rest is kept as it is.
+
+    `within` are the ids of the containers around it: a value that contains itself ends there.
+    """
+    parts[0] += 1
+    if len(within) > _MAX_DEPTH or id(value) in within or parts[0] > _MAX_LOSSY_PARTS:
+        return {_STUB: _name(value), "why": "contains itself, or is nested or repeated too often"}
+    inside = (*within, id(value))
+    try:
+        if isinstance(value, Mapping):
+            found: dict[str, object] = {}
+            for name, item in value.items():
+                found[_lossy_name(name, found)] = _lossy(item, inside, parts)
+            return found
+        if isinstance(value, list | tuple):
+            return [_lossy(item, inside, parts) for item in value]
+        if isinstance(value, str):
+            return escaped(str.__str__(value))
+        return _plain(value, "$", "output", len(within))
     except InvalidArguments as error:
         return _stub(value, error.message)
     except Exception as error:
         return _stub(value, type(error).__name__)
+
+
+def _lossy_name(name: object, taken: Mapping[str, object]) -> str:
+    shown = escaped(str(name))
+    return f"{shown} ({_name(name)}, {len(taken)})" if shown in taken else shown
 
 
 def _stub(value: object, why: str) -> dict[str, str]:
@@ -172,4 +198,4 @@ def _stub(value: object, why: str) -> dict[str, str]:
         shown = repr(value)[:200]
     except Exception as error:
         shown = f"<repr raised {type(error).__name__}>"
-    return {_STUB: _name(value), "why": why, "repr": shown.encode("utf-8", "backslashreplace").decode()}
+    return {_STUB: _name(value), "why": why, "repr": escaped(shown)}

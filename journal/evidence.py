@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from journal import clock, rows
+from journal.codec import escaped
 from journal.models import Evidence
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def add(tx: Transaction, evidence: Evidence, *, message_id: str | None = None) -
             evidence.answer,
             evidence.source,
             evidence.http_status,
-            evidence.detail[:_DETAIL_CHARACTERS],
+            escaped(evidence.detail)[:_DETAIL_CHARACTERS],
             evidence.output_json,
             int(evidence.in_flight),
             tx.revision(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from journal.codec import escaped
 from journal.errors import StepAbandoned, StepFailed
 
 _CHAIN_LIMIT = 10
@@ -17,9 +18,9 @@ def to_json(error: BaseException) -> str:
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     while cause is not None and id(cause) not in seen and len(chain) < _CHAIN_LIMIT:
         seen.add(id(cause))
-        chain.append(f"{_name(cause)}: {_text(cause)}")
+        chain.append(f"{_name(cause)}: {text_of(cause)}")
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    return make(_name(error), _text(error), chain)
+    return make(_name(error), text_of(error), chain)
 
 
 def make(type_name: str, message: str, chain: list[str] | None = None) -> str:
@@ -46,9 +47,10 @@ def _name(error: BaseException) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """The error's own text, fit to be stored."""
     try:
         text = str(error)
     except Exception as second:
         text = f"<its text raised {type(second).__name__}>"
-    return text.encode("utf-8", "backslashreplace").decode()[:_TEXT_LIMIT]
+    return escaped(text)[:_TEXT_LIMIT]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,9 @@ class Message:
 
 def inbox_path(journal: Path) -> Path:
     """Where the journal's messages lie."""
-    return journal.with_name(journal.name + ".inbox")
+    # Through links: two names of one journal have one inbox.
+    real = Path(os.path.realpath(journal))
+    return real.with_name(real.name + ".inbox")
 
 
 def post(journal: Path | str, message: dict[str, Any]) -> str:
@@ -45,12 +47,17 @@ def post(journal: Path | str, message: dict[str, Any]) -> str:
     kind = message.get("kind")
     if kind not in KINDS:
         raise UsageError(f"Message kind {kind!r}: not one of {', '.join(KINDS)}.")
-    message_id = str(message.get("message_id") or uuid.uuid4().hex)
+    message_id = str(message.get("message_id") or os.urandom(16).hex())
     if not message_id.replace("-", "").isalnum() or len(message_id) > 64:
         raise UsageError(f"Message id {message_id!r}: letters, digits and '-' only, at most 64.")
     body = {"created_at": clock.now_text(), **message, "message_id": message_id}
     folder = inbox_path(Path(journal))
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        pass
+    else:
+        _sync_folder(folder.parent)
     # The stamp in front keeps arrival order; the id behind it makes a second posting of one message the same name.
     name = f"{body['created_at'].replace(':', '')}-{message_id}.json"
     _write_synced(folder, name, json.dumps(body, sort_keys=True, allow_nan=False).encode())
@@ -79,7 +86,10 @@ def set_aside(message: Message) -> None:
 
 def _read(path: Path) -> Message:
     try:
-        if path.stat().st_size > MAX_BYTES:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            return Message(path, "", "", None, "is not a file")
+        if found.st_size > MAX_BYTES:
             return Message(path, "", "", None, f"is larger than {MAX_BYTES} bytes")
         body = json.loads(path.read_bytes())
         return Message(path, str(body["message_id"]), str(body["kind"]), body)
@@ -88,7 +98,7 @@ def _read(path: Path) -> Message:
 
 
 def _write_synced(folder: Path, name: str, data: bytes) -> None:
-    temporary = folder / f".{name}.{uuid.uuid4().hex}"
+    temporary = folder / f".{name}.{os.urandom(8).hex()}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         view = memoryview(data)
@@ -99,6 +109,10 @@ def _write_synced(folder: Path, name: str, data: bytes) -> None:
         os.close(descriptor)
     # A kill before the rename leaves only a hidden file that no writer reads.
     os.rename(temporary, folder / name)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)

@@ -24,7 +24,9 @@ _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 def lock_path(journal: Path) -> Path:
     """Where the journal's lock file is."""
-    return journal.with_name(journal.name + ".lock")
+    # Through links: two names of one journal have one lock.
+    real = Path(os.path.realpath(journal))
+    return real.with_name(real.name + ".lock")
 
 
 class Lock:
@@ -50,12 +52,15 @@ class Lock:
                 break
             except BlockingIOError:
                 written = _written(self.path)
-                if (written is not None and written.role == "agent") or time.monotonic() >= deadline:
+                # A dead agent's text may stand there for a moment while the next holder writes its own.
+                agent = written is not None and written.role == "agent" and written.alive
+                if agent or time.monotonic() >= deadline:
                     os.close(descriptor)
                     raise _busy(self.journal, self.path, written) from None
                 time.sleep(_POLL)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "role": self.role}).encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without its text
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "role": self.role}).encode(), 0)
         self._descriptor = descriptor
         _held.add(self)
 

@@ -6,8 +6,10 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import quote
 
+from journal import codec
 from journal.errors import InvalidArguments
 from journal.freeze import secrets_of
 
@@ -44,6 +46,22 @@ class Secrets:
             if form in text:
                 text = text.replace(form, f"${{{name}}}")
         return text
+
+    def hide_json(self, text: str) -> str:
+        """`hide` for a JSON text: the result is JSON again, even where a number spells a credential."""
+        if self.hide(text) == text:
+            return text
+        return codec.dumps(self._hide_value(codec.loads(text)), what="output")
+
+    def _hide_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, list):
+            return [self._hide_value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.hide(name): self._hide_value(item) for name, item in value.items()}
+        hidden = self.hide(json.dumps(value))
+        return value if hidden == json.dumps(value) else hidden
 
     def _ordered(self) -> list[tuple[str, str]]:
         with self._mutex:

@@ -138,7 +138,7 @@ def tool(
     def declare(function: Callable[..., Any]) -> Tool:
         signature, takes_call = _signature(function)
         return Tool(
-            name=name or function.__name__,
+            name=_check_name(name or function.__name__),
             effect=effect,
             transport="python",
             function=function,
@@ -171,7 +171,7 @@ def http_tool(
         if takes_call:
             raise UsageError(f"http_tool {function.__name__}: takes no `call`; the profile places the key.")
         return Tool(
-            name=name or function.__name__,
+            name=_check_name(name or function.__name__),
             effect=effect,
             transport="http",
             function=function,
@@ -213,7 +213,16 @@ def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
             raise UsageError(
                 f"Tool {function.__name__}: *{parameter.name} has no names to store.", hint="Take a list instead."
             )
-    return signature.replace(parameters=kept), "call" in signature.parameters
+    call = signature.parameters.get("call")
+    if call is not None and call.kind in (call.POSITIONAL_ONLY, call.VAR_KEYWORD):
+        raise UsageError(f"Tool {function.__name__}: `call` is given by name.", hint="Write it as a plain parameter.")
+    return signature.replace(parameters=kept), call is not None
+
+
+def _check_name(name: str) -> str:
+    if not name or codec.escaped(name) != name or "\x00" in name:
+        raise UsageError(f"Tool name {name!r}: text without NUL or lone surrogates is wanted.")
+    return name
 
 
 def _check_effect(effect: str) -> None:
