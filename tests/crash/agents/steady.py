@@ -1,0 +1,45 @@
+"""An agent that does many small protected steps at a steady rate, and counts what its own writes run into."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from journal import Journal, tool
+
+RATE = float(os.environ["RATE"])
+
+
+@tool(effect="mutating", keyed=timedelta(hours=24))
+def tick(call: Any, number: int, text: str) -> dict[str, object]:
+    """The smallest effect there is: none outside, but a protected step all the same."""
+    return {"number": number, "seen": len(text)}
+
+
+def work(task: Any, seconds: float) -> dict[str, object]:
+    """Steps at RATE per second for so long; the rate is kept against the clock, so a late step is caught up."""
+    begun = time.monotonic()
+    number = 0
+    while (now := time.monotonic() - begun) < seconds:
+        if number <= now * RATE:
+            task.run(tick, number=number, text="x" * 400)
+            number += 1
+        else:
+            time.sleep(0.001)
+    return {"steps": number, "rate": number / seconds}
+
+
+if __name__ == "__main__":
+    errors = 0
+    journal = Journal(os.environ["JOURNAL"], agent="steady", tools=[tick])
+    with journal, journal.task("steady") as task:
+        try:
+            done = work(task, float(os.environ["SECONDS"]))
+        except sqlite3.OperationalError as error:
+            print("lock error", error, flush=True)
+            raise
+    Path(os.environ["FOLDER"], "steady").write_text(f"{done['steps']} {done['rate']:.0f}")

@@ -1,0 +1,32 @@
+"""A reader that polls a journal as a page and the watch loop do, until SIGTERM; then it says what it saw."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from journal.errors import JournalUnreadable
+from journal.reader import Reader
+
+if __name__ == "__main__":
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    path = Path(os.environ["JOURNAL"])
+    polls = busy = seen = 0
+    while not stopped.wait(0.1):
+        reader = Reader(path)
+        try:
+            changes = reader.changes(seen)
+            seen = max(seen, changes.highest_revision)
+            for task in reader.tasks().items:
+                reader.steps(task.task_id)
+                reader.attempts(task.task_id, None)
+            reader.pending()
+            reader.counts()
+            polls += 1
+        except JournalUnreadable:
+            busy += 1
+    Path(os.environ["FOLDER"], f"watching-{sys.argv[1]}").write_text(f"{polls} {busy} {seen}")
