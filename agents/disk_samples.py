@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+from django.db import transaction
 from django.db.models import Max, Q
 
 from agents.disk import full_at, slope_per_day
@@ -31,7 +32,7 @@ def sample() -> None:
     now = clock.wall()
     mounts: dict[str, Volume] = {}
     last = _last_grains("journal", now)
-    readings = []
+    readings, measured = [], []
     for row in JournalFile.objects.filter(vanished_at=None):
         if not _measure(row):
             continue
@@ -49,7 +50,7 @@ def sample() -> None:
         )
         if size > 30:
             row.growth_per_day = slope_per_day(_sizes(row, now))
-        row.save(update_fields=[*_MEASURED, "growth_per_day"])
+        measured.append(row)
     last = _last_grains("volume", now)
     readings.extend(
         DiskSample(
@@ -61,7 +62,9 @@ def sample() -> None:
         )
         for volume in mounts.values()
     )
-    DiskSample.objects.bulk_create(readings, batch_size=100)
+    with transaction.atomic():
+        JournalFile.objects.bulk_update(measured, [*_MEASURED, "growth_per_day"], batch_size=100)
+        DiskSample.objects.bulk_create(readings, batch_size=100)
 
 
 def thin() -> None:

@@ -37,10 +37,9 @@ def read(journal: JournalFile) -> bool:
     return _tail(journal, reader)
 
 
-def refresh_intents(journal: JournalFile, *, everything: bool = False) -> None:
-    """Look again at what recovery would do about pending intents: time, or an agent's death, changes that."""
-    if everything or intents.is_due(journal):
-        intents.refresh(journal, discovery.reader_for(journal), everything=everything)
+def refresh_intents(journal: JournalFile) -> None:
+    """Look again at what recovery would do about every pending intent: time, or an agent's death, changes that."""
+    intents.refresh(journal, discovery.reader_for(journal), everything=True)
 
 
 def _tail(journal: JournalFile, reader: Reader) -> bool:

@@ -59,9 +59,10 @@ def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = 
             _put(journal, reader, step, now)
 
 
-def is_due(journal: JournalFile) -> bool:
-    """Whether some intent was last looked at so long ago that its outlook may have changed by itself."""
-    return PendingIntent.objects.filter(journal=journal, decided_at__lt=clock.wall() - STALE).exists()
+def journals_due() -> set[int]:
+    """The journals with an intent last looked at so long ago that its outlook may have changed by itself."""
+    late = PendingIntent.objects.filter(decided_at__lt=clock.wall() - STALE)
+    return set(late.values_list("journal", flat=True).distinct())
 
 
 def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> None:

@@ -26,6 +26,12 @@ def look(journal: JournalFile) -> bool:
     return True
 
 
+def journals_to_derive() -> set[int]:
+    """The journals with a task whose derived state may be another one by now."""
+    tasks = IndexedTask.objects.filter(Q(status="running") | ~Q(derived=""))
+    return set(tasks.values_list("journal", flat=True).distinct())
+
+
 def derive(journal: JournalFile) -> None:
     """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves."""
     tasks = IndexedTask.objects.filter(journal=journal)

@@ -15,7 +15,7 @@ from agents.models import AuditEvent, Beat, Job
 from agents.roles import give_role
 from journal import clock, inbox
 from journal.reader import Reader
-from tests.builders.fleet import a_person, held, journal_file, swept, watched
+from tests.builders.fleet import a_person, held, journal_file, swept, the_step, watched
 from tests.builders.held import TASK, a_held_step, hook
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,7 @@ def ask(path, *, decision="replay", actor=None, kind="decision", **more):
 
 
 def step(path):
-    return Reader(path).step(TASK, 0)
+    return the_step(path, TASK)
 
 
 def deliver(job):
@@ -212,13 +212,16 @@ def test_abandoning_ends_the_step(path, server):
 def test_the_decision_in_the_journal_names_who_decided(path):
     job = deliver(ask(path))
     decision = Reader(path).by_decision(job.message_id)
+    assert decision is not None
     assert (decision.actor, decision.reason) == ("ada", "checked at the provider")
 
 
 def test_a_job_whose_worker_died_twice_is_given_up(path, server):
     job = ask(path)
     for attempt in (1, 2):
-        assert leases.claim(job.uuid).attempts == attempt, "counted before the work"
+        claimed = leases.claim(job.uuid)
+        assert claimed is not None
+        assert claimed.attempts == attempt, "counted before the work"
         assert leases.claim(job.uuid) is None, "a second delivery finds nothing to claim"
         Job.objects.update(claimed_at=clock.wall() - leases.LEASE - timedelta(seconds=1))
         requeued = leases.sweep()
@@ -232,6 +235,7 @@ def test_a_job_whose_worker_died_twice_is_given_up(path, server):
 def test_a_kill_between_post_and_lock_posts_the_same_message_again(path, server):
     job = ask(path)
     claimed = leases.claim(job.uuid)
+    assert claimed is not None
     work._post_decision(claimed, journal_file(path))
     work._post_decision(claimed, journal_file(path))
     assert [message.message_id for message in inbox.pending(path)] == [job.message_id]

@@ -15,6 +15,8 @@ from agents import discovery, index, liveness
 from agents.models import JournalFile
 from agents.roles import Role, give_role, make_groups
 from agents.watch import Watch
+from journal.models import Step
+from journal.reader import Reader
 from tests.journal import rows
 
 _HOLD = """
@@ -56,6 +58,13 @@ def reread(row: JournalFile) -> JournalFile:
     liveness.derive(row)
     row.refresh_from_db()
     return row
+
+
+def the_step(path: Path, task_id: str, index: int = 0) -> Step:
+    """A step that is surely there."""
+    step = Reader(path).step(task_id, index)
+    assert step is not None
+    return step
 
 
 def a_person(name: str = "ada", role: Role | None = "operator") -> User:
@@ -131,6 +140,7 @@ __all__ = [
     "reread",
     "rows",
     "swept",
+    "the_step",
     "watched",
     "writing",
 ]

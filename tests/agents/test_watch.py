@@ -1,0 +1,180 @@
+"""The watch loop: nothing that goes wrong with one journal, or for a moment with our database, ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+from django.db import OperationalError
+
+from agents import index
+from agents.models import Beat, IndexedTask, Job
+from agents.watch import AlreadyWatching, Watch, hold
+from tests.builders.fleet import held, journal_file, rows, watched, writing
+
+
+@pytest.fixture
+def folder(tmp_path, settings):
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    watched(folder, settings)
+    return folder
+
+
+def a_journal(path, task="t"):
+    with writing(path) as connection:
+        rows.a_boot(connection)
+        rows.a_task(connection, task)
+    return path
+
+
+@pytest.mark.django_db
+def test_one_turn_finds_reads_samples_beats_and_asks_the_worker(folder):
+    path = a_journal(folder / "a.db")
+    Watch().turn(1000.0)
+    assert journal_file(path).read_at is not None
+    assert journal_file(path).file_bytes > 0
+    assert IndexedTask.objects.count() == 1
+    assert Beat.objects.filter(name="watch").exists()
+    assert Job.objects.get().kind == "canary"
+
+
+@pytest.mark.django_db
+def test_only_changed_journals_are_opened(folder, monkeypatch):
+    path = a_journal(folder / "a.db")
+    other = a_journal(folder / "b.db")
+    for one in (path, other):
+        os.utime(one, ns=(0, time.time_ns() - 10**9))
+    watch = Watch()
+    watch.find()
+    watch.sweep()
+    opened = []
+    read = index.read
+
+    def noted(row):
+        opened.append(row.path)
+        return read(row)
+
+    monkeypatch.setattr(index, "read", noted)
+    watch.sweep()
+    assert opened == []
+    with writing(path) as connection:
+        rows.a_task(connection, "new", revision=rows.BOOT + 9)
+    watch.sweep()
+    assert opened == [str(path)]
+
+
+@pytest.mark.django_db
+def test_a_journal_that_breaks_the_reading_is_one_card_and_comes_back(folder, monkeypatch):
+    bad, good = a_journal(folder / "a.db", "bad"), a_journal(folder / "b.db", "good")
+    read = index.read
+
+    def broken(row):
+        if row.path == str(bad):
+            raise RuntimeError("secret text of a traceback")
+        return read(row)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "read", broken)
+        watch = Watch()
+        watch.find()
+        watch.sweep()
+        row = journal_file(bad)
+        assert (row.kind, row.sentence) == ("failed", "Reading it failed with RuntimeError.")
+        assert journal_file(good).kind == "ok"
+        assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["good"]
+    watch.find()
+    watch.sweep()
+    assert journal_file(bad).kind == "ok"
+    assert IndexedTask.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_a_killed_agents_task_is_crashed_at_the_next_sweep(folder):
+    path = a_journal(folder / "a.db")
+    watch = Watch()
+    with held(path):
+        watch.find()
+        watch.sweep()
+        assert IndexedTask.objects.get().state == "hung"
+    watch.sweep()
+    assert IndexedTask.objects.get().state == "crashed"
+    assert journal_file(path).writer_pid is None
+
+
+@pytest.mark.django_db
+def test_a_locked_database_is_tried_again_at_the_next_turn(folder):
+    watch = Watch()
+    tries = []
+
+    def locked():
+        tries.append(1)
+        if len(tries) == 1:
+            raise OperationalError("database is locked")
+
+    watch._duties = (("find", 60.0, locked),)
+    for now in (1000.0, 1001.0, 1002.0):
+        watch.turn(now)
+    assert len(tries) == 2
+
+
+@pytest.mark.django_db
+def test_a_stop_in_the_middle_of_a_turn_ends_the_turn(folder):
+    watch = Watch()
+    done = []
+    watch._duties = (("one", 1.0, watch.stop.set), ("two", 1.0, lambda: done.append(1)))
+    watch.turn(1000.0)
+    assert not done
+
+
+def test_a_second_watch_on_one_data_folder_is_refused_with_the_first_ones_pid(tmp_path):
+    first = hold(tmp_path)
+    with pytest.raises(AlreadyWatching, match=f"watched by pid {os.getpid()}"):
+        hold(tmp_path)
+    os.close(first)
+    os.close(hold(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_command_watches_and_ends_at_sigterm(tmp_path):
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    path = a_journal(folder / "a.db")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("STEPKEEPER_")} | {
+        "STEPKEEPER_DATA": str(tmp_path / "data"),
+        "STEPKEEPER_JOURNALS": str(folder / "*.db"),
+        "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+    }
+    manage = [sys.executable, "manage.py"]
+    subprocess.run([*manage, "migrate", "--verbosity", "0"], env=env, check=True)
+    with subprocess.Popen([*manage, "watch"], env=env) as watch:
+        try:
+            _soon(lambda: _indexed(tmp_path / "data" / "dashboard.db") == [("t", str(path))])
+            second = subprocess.run([*manage, "watch"], env=env, capture_output=True, text=True, check=False)
+            assert second.returncode != 0
+            assert f"watched by pid {watch.pid}" in second.stderr
+            late = a_journal(folder / "late.db", "late")
+            _soon(lambda: ("late", str(late)) in _indexed(tmp_path / "data" / "dashboard.db"))
+            watch.send_signal(signal.SIGTERM)
+            assert watch.wait(timeout=10) == 0
+        finally:
+            watch.kill()
+
+
+def _indexed(database):
+    with sqlite3.connect(database) as connection:
+        return connection.execute(
+            "SELECT t.task_id, j.path FROM agents_indexedtask t JOIN agents_journalfile j ON j.id = t.journal_id"
+        ).fetchall()
+
+
+def _soon(is_so, *, within=40.0):
+    deadline = time.monotonic() + within
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
