@@ -12,7 +12,7 @@ from journal.models import Attempt
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from journal.store import Transaction
+    from journal.transaction import Transaction
 
 # `detail` is for people; a provider's long error page helps nobody and would be kept for good.
 _DETAIL_CHARACTERS = 2000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from journal.keys import sha256_hex
 
 if TYPE_CHECKING:
-    from journal.store import Transaction
+    from journal.transaction import Transaction
 
 INLINE_BYTES = 8 * 1024
 

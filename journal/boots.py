@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from journal import clock
 
 if TYPE_CHECKING:
-    from journal.store import Transaction
+    from journal.transaction import Transaction
 
 
 def next_boot(tx: Transaction) -> int:

@@ -8,7 +8,7 @@ from journal import codec, rows
 from journal.models import Decision
 
 if TYPE_CHECKING:
-    from journal.store import Transaction
+    from journal.transaction import Transaction
 
 
 def find(tx: Transaction, message_id: str) -> Decision | None:

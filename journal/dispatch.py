@@ -14,9 +14,10 @@ from journal.providers.classify import Outcome
 from journal.providers.profile import Profile
 from journal.providers.status import StatusAnswer
 from journal.secrets import Secrets
-from journal.store import Store, Transaction
+from journal.store import Store
 from journal.tools import Call as ToolCall
 from journal.tools import Tool
+from journal.transaction import Transaction
 
 # Law 6: older than this between the mark and the first byte, nothing is sent.
 MAX_SEND_DELAY = 5.0

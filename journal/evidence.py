@@ -9,7 +9,7 @@ from journal.codec import escaped
 from journal.models import Evidence
 
 if TYPE_CHECKING:
-    from journal.store import Transaction
+    from journal.transaction import Transaction
 
 # `detail` is for people; a provider's long error page helps nobody and would be kept for good.
 _DETAIL_CHARACTERS = 2000

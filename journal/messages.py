@@ -9,7 +9,7 @@ from journal import attempts, clock, codec, decisions, evidence, failures, steps
 from journal.errors import InvalidArguments, TaskConflict
 from journal.inbox import Message
 from journal.models import Evidence, Step
-from journal.store import Transaction
+from journal.transaction import Transaction
 
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 _ANSWERS = ("exists", "absent", "in_progress", "unknown")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from journal.store import Transaction
+    from journal.transaction import Transaction
     from journal.usage import Usage
 
 

@@ -13,7 +13,7 @@ from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.protocol import Session, check_divergence, end_failed, start_again, stored_outcome
 from journal.reply import Reply
-from journal.store import Transaction
+from journal.transaction import Transaction
 
 _PREVIEW_CHARACTERS = 200
 _POLL = timedelta(seconds=0.2)

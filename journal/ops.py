@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from journal import clock
-from journal.store import Store, Transaction
+from journal.store import Store
+from journal.transaction import Transaction
 
 T = TypeVar("T")
 Steps = Generator["Operation", Any, T]

@@ -16,8 +16,8 @@ from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.providers.classify import Outcome
 from journal.providers.profile import Profile, python_profile
 from journal.settle import QUARANTINE_STARTS, Desk, hold, settle, waiting
-from journal.store import Transaction
 from journal.tools import Tool
+from journal.transaction import Transaction
 
 # Read-only requests are repeated under the same back-off as intents, without an attempt on disk.
 _RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "rate_limited", "stale"})

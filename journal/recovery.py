@@ -22,7 +22,8 @@ from journal.ownership import WAIT_SECONDS
 from journal.providers.status import StatusAnswer
 from journal.secrets import Secrets
 from journal.settle import AskFirst, Desk, NotHere, Snapshot, look, settle
-from journal.store import Store, Transaction
+from journal.store import Store
+from journal.transaction import Transaction
 
 # A visit that asks the provider posts the answer and comes again; more rounds than this help nobody.
 _ROUNDS = 5

@@ -9,7 +9,7 @@ from journal.errors import InvalidArguments
 from journal.models import Step
 from journal.ops import Read, Steps, Write
 from journal.protocol import Session, stored_outcome
-from journal.store import Transaction
+from journal.transaction import Transaction
 
 
 def refused_step(

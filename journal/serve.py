@@ -110,6 +110,9 @@ class Server:
 
 def run_task(journal: Journal, row: TaskRow) -> None:
     """Run a submitted task's handler once, and record how that ended. Raises only what could not be recorded."""
+    current = journal.store.read(lambda tx: tasks.find(tx, row.task_id))
+    if current is None or current.status not in ("queued", "running", "waiting"):
+        return  # it ended between the look and this start
     function = journal.handlers.get(row.handler or "")
     if function is None:
         text = f"missing: handler {row.handler!r} is not among this agent's handlers"

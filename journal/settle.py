@@ -16,8 +16,9 @@ from journal.models import Attempt, Evidence, Step
 from journal.ops import Read, Sleep, Steps, Write
 from journal.providers.profile import Profile
 from journal.secrets import Secrets
-from journal.store import Store, Transaction
+from journal.store import Store
 from journal.tools import Tool
+from journal.transaction import Transaction
 
 # A step whose dispatch ended with its process this often is held, so that one step cannot keep an agent dying.
 QUARANTINE_STARTS = 3

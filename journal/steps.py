@@ -14,7 +14,7 @@ from journal.providers.profile import Profile
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from journal.store import Transaction
+    from journal.transaction import Transaction
 
 # Bodies are resolved here, so that nothing above knows of agent_body.
 _COLUMNS = (

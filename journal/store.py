@@ -11,57 +11,24 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from journal import boots, clock, reserve, schema
+from journal import boots, connection, reserve, schema
 from journal.errors import ForkedTask, JournalFailed, JournalUnreadable
 from journal.ownership import WAIT_SECONDS, Lock
+from journal.transaction import Transaction
 
 T = TypeVar("T")
 
 BOOT_SHIFT = 32
-# How long an outcome that cannot be written is tried again before the process gives up: 0.1 s doubling.
-_OUTCOME_TRIES = 7
-_TABLES_WITH_REVISIONS = (
-    "agent_step_journal",
-    "agent_task",
-    "agent_step_attempt",
-    "agent_task_run",
-    "agent_evidence",
-    "agent_model_call",
-    "agent_decision",
-    "agent_boot",
-)
+# How often an outcome that cannot be written is tried before the process gives up: after 0.1 s, doubling, 13 s in all.
+OUTCOME_TRIES = 8
 
 
-class Transaction:
-    """One open write transaction: SQL, the boot it belongs to, and fresh revisions."""
-
-    __slots__ = ("_connection", "_next", "boot", "now", "revised")
-
-    def __init__(self, connection: sqlite3.Connection, *, boot: int, next_revision: Callable[[], int]) -> None:
-        self._connection = connection
-        self._next = next_revision
-        self.boot = boot
-        self.now = clock.now_text()
-        self.revised = 0
-
-    def revision(self) -> int:
-        """A revision no row of this journal ever had."""
-        self.revised = self._next()
-        return self.revised
-
-    def execute(self, sql: str, parameters: tuple[Any, ...] | dict[str, Any] = ()) -> sqlite3.Cursor:
-        return self._connection.execute(sql, parameters)
-
-    def one(self, sql: str, parameters: tuple[Any, ...] = ()) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self._connection.execute(sql, parameters).fetchone()
-        return row
-
-    def all(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
-        return self._connection.execute(sql, parameters).fetchall()
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
 class Store:
@@ -75,6 +42,7 @@ class Store:
         role: str,
         wait: float = WAIT_SECONDS,
         deaths: Mapping[int, str] | None = None,
+        outcome_tries: int = OUTCOME_TRIES,
     ) -> None:
         self.path = path
         self.role = role
@@ -82,14 +50,25 @@ class Store:
         self._pid = os.getpid()
         self._mutex = threading.RLock()
         self._failed: JournalFailed | None = None
-        self._synchronous = ""
+        self._synchronous = connection.FULL
+        self._broken = False
+        self._outcome_tries = outcome_tries
         self._count = 0
         self.boot = 0
         self.revision = 0
+        connection.refuse_network(path)
         self._lock = Lock(path, role=role)
-        self._lock.acquire(wait=wait)
+        try:
+            self._lock.acquire(wait=wait)
+        except OSError as error:
+            raise JournalUnreadable(
+                f"Journal {path}: its lock file cannot be opened: {error.strerror}.",
+                kind="unreadable",
+                hint="The journal's folder must exist, and this user must be allowed to write in it.",
+            ) from error
         try:
             self._connection = self._connect()
+            _stores.add(self)
             schema.migrate(self._connection, agent=agent)
             os.chmod(path, 0o600)
             if role == "agent":
@@ -110,6 +89,7 @@ class Store:
         Without `sync` it survives `kill -9` at once and a power cut after the next synced write. An error from
         `change` rolls the transaction back and is raised as it is.
         """
+        self._check_process()
         with self._mutex:
             self._check()
             self._boot_row()
@@ -121,31 +101,35 @@ class Store:
         When it cannot be written after several tries, with the reserve file freed, JournalFailed is raised and this
         store takes no further write: the process must not start another step.
         """
-        for number in range(_OUTCOME_TRIES):
+        tries = 0
+        while True:
             try:
                 return self.write(change, sync=sync)
             except sqlite3.Error as error:
-                last = error
-                if number == 0:
+                tries += 1
+                if tries >= self._outcome_tries:
+                    self._failed = JournalFailed(
+                        f"Journal {self.path.name}: an outcome could not be written: {error}.",
+                        hint="Free disk space or mend the volume, then start again: the step is recovered as unknown.",
+                    )
+                    raise self._failed from error
+                if tries == 1:
                     reserve.free(self.path)
-                time.sleep(0.1 * 2**number)
-        failure = JournalFailed(
-            f"Journal {self.path.name}: an outcome could not be written: {last}.",
-            hint="Free disk space or mend the volume, then start the agent again: the step is recovered as unknown.",
-        )
-        self._failed = failure
-        raise failure from last
+            time.sleep(0.1 * 2 ** (tries - 1))
 
     def read(self, look: Callable[[Transaction], T]) -> T:
         """Run `look` on the writer's own connection, outside any transaction."""
+        self._check_process()
         with self._mutex:
             self._check()
             return look(Transaction(self._connection, boot=self.boot, next_revision=self._refuse_revision))
 
     def close(self, *, ended: str = "clean") -> None:
         """End the boot, close the connection, free the lock. Harmless when closed already."""
+        if os.getpid() != self._pid:
+            return
         with self._mutex:
-            if not self._lock.held or os.getpid() != self._pid:
+            if not self._lock.held:
                 return
             if self.boot and self._failed is None:
                 with contextlib.suppress(sqlite3.Error):
@@ -167,7 +151,7 @@ class Store:
         return self.read(boots.later_boot) is None and self._lock.held
 
     def _transact(self, change: Callable[[Transaction], T], *, sync: bool) -> T:
-        self._set_synchronous("FULL" if sync else "NORMAL")
+        self._set_synchronous(connection.FULL if sync else connection.NORMAL)
         transaction = Transaction(self._connection, boot=self.boot, next_revision=self._next_revision)
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -182,7 +166,7 @@ class Store:
         except sqlite3.Error:
             # A failed COMMIT says nothing about the row: look, on a new connection, before anybody is told.
             self._reopen()
-            if not self._is_committed(transaction.revised):
+            if not transaction.is_committed(self._connection):
                 raise
         self.revision = max(self.revision, transaction.revised)
         return result
@@ -196,63 +180,39 @@ class Store:
             )
             raise self._failed
 
-    def _is_committed(self, revision: int) -> bool:
-        if not revision:
-            return False
-        for table in _TABLES_WITH_REVISIONS:
-            if self._connection.execute(f"SELECT 1 FROM {table} WHERE revision = ?", (revision,)).fetchone():
-                return True
-        return False
-
-    def _check(self) -> None:
+    def _check_process(self) -> None:
+        # Before the mutex: a child forked while another thread held it would wait for ever.
         if os.getpid() != self._pid:
             raise ForkedTask(
                 f"Journal {self.path.name}: used in a forked child of pid {self._pid}.",
                 hint="Open the journal after forking, in one process.",
             )
+
+    def _check(self) -> None:
         if self._failed is not None:
             raise self._failed
         if not self._lock.held:
             raise JournalFailed(f"Journal {self.path.name}: it is closed.", hint="Open it again.")
+        if self._broken:
+            self._connection = self._connect()
+            self._broken = False
 
     def _connect(self) -> sqlite3.Connection:
-        fresh = not self.path.exists()
-        if fresh and self.role != "agent":
-            raise JournalUnreadable(
-                f"Journal {self.path.name}: there is no such file.", kind="missing", hint="Its agent makes it."
-            )
-        connection = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
-        connection.row_factory = sqlite3.Row
-        if fresh:
-            os.chmod(self.path, 0o600)
-            connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
-        try:
-            # Before any PRAGMA that would change somebody else's database.
-            schema.check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        wanted = {"journal_mode": "wal", "wal_autocheckpoint": 500, "journal_size_limit": 4 * 1024 * 1024}
-        for name, value in wanted.items():
-            found = connection.execute(f"PRAGMA {name} = {value}").fetchone()[0]
-            if found != value:
-                connection.close()
-                raise JournalFailed(
-                    f"Journal {self.path.name}: PRAGMA {name} is {found!r}, not {value!r}.",
-                    hint="The journal needs a local file system with shared memory (WAL).",
-                )
-        self._synchronous = ""
-        return connection
+        self._synchronous = connection.FULL
+        return connection.connect(self.path, may_create=self.role == "agent")
 
     def _reopen(self) -> None:
+        # Until a new connection is there, every write tries to make one first.
+        self._broken = True
         with contextlib.suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
         self._connection = self._connect()
+        self._broken = False
 
-    def _set_synchronous(self, level: str) -> None:
+    def _set_synchronous(self, level: int) -> None:
         if self._synchronous != level:
             self._connection.execute(f"PRAGMA synchronous = {level}")
             self._synchronous = level
@@ -271,22 +231,21 @@ class Store:
 
     def _open_boot(self) -> None:
         self.boot = self.read(boots.next_boot)
-        # Synced: a boot number that a power cut took back would be given out twice, and with it revisions.
-        self._transact(lambda tx: boots.open_boot(tx, role=self.role, deaths=self._deaths), sync=True)
+        try:
+            # Synced: a boot number that a power cut took back would be given out twice, and with it revisions.
+            self._transact(lambda tx: boots.open_boot(tx, role=self.role, deaths=self._deaths), sync=True)
+        except BaseException:
+            self.boot = 0
+            raise
 
 
-def close_ended_boot(path: Path, *, pid: int, ended: str, wait: float = WAIT_SECONDS) -> bool:
-    """Record how the agent process `pid` ended, as role `supervisor`; False where no open boot row names it.
+def _keep_connections() -> None:
+    # In a forked child: SQLite's handle is the parent's. Not even the interpreter's end may close the copy, so each
+    # gets a reference that nothing gives back.
+    import ctypes
 
-    Raises JournalBusy when another writer holds the journal: whoever that is closes the row.
-    """
-    if not path.exists():
-        return False
-    store = Store(path, agent="", role="supervisor", wait=wait, deaths={pid: ended})
-    try:
-        if store.read(lambda tx: boots.open_agent_boot(tx, pid)) is None:
-            return False
-        store.write(lambda tx: None, sync=False)
-        return True
-    finally:
-        store.close()
+    for store in list(_stores):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(store._connection))
+
+
+os.register_at_fork(after_in_child=lambda: _keep_connections() if _stores else None)

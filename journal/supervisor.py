@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from journal import clock, death, exits, inbox, store
+from journal import clock, death, ended_boot, exits, inbox
 from journal.child import Child
 from journal.errors import JournalBusy, StepkeeperError, UsageError
 
@@ -139,7 +139,7 @@ class _Supervisor:
         """Close the boot's row; returns who held the lock instead, where somebody did."""
         wait = _RECORD_SECONDS if self._stop is None else 0.5
         try:
-            store.close_ended_boot(self._journal, pid=pid, ended=ended, wait=wait)
+            ended_boot.close_ended_boot(self._journal, pid=pid, ended=ended, wait=wait)
         except JournalBusy as busy:
             return busy
         except StepkeeperError as error:

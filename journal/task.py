@@ -124,11 +124,13 @@ class Task:
 
     def leave(self, error: BaseException | None, output: object = None) -> None:
         """Record how this opening of the task ended: completed with `output`, waiting, failed or interrupted."""
-        self._journal.forget_task(self.task_id)
         cause = self._ended_by or error
-        if isinstance(cause, JournalFailed | ForkedTask):
-            return  # nothing can be written, or not by this process
-        self._journal.store.write(lambda tx: self._record_end(tx, cause, output), sync=False)
+        try:
+            if not isinstance(cause, JournalFailed | ForkedTask):  # else nothing can be written, or not by us
+                self._journal.store.write(lambda tx: self._record_end(tx, cause, output), sync=False)
+        finally:
+            # Only now may another thread of this process open the task again.
+            self._journal.forget_task(self.task_id)
 
     def _record_end(self, tx: Any, cause: BaseException | None, output: object) -> None:
         self._session.note_served(tx)

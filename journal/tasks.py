@@ -11,7 +11,7 @@ from journal.models import Task
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from journal.store import Transaction
+    from journal.transaction import Transaction
 
 _COLUMNS = (
     "task_id, handler, input_json, agent, parent_id, status, wait_reason, output_json, error_json, next_attempt_at,"
@@ -55,9 +55,13 @@ def note_conflict(tx: Transaction, task_id: str, text: str) -> None:
 def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = None) -> int:
     """Mark the task running in this boot, making it if it is new, and open a run. Returns the run's number.
 
-    Raises UsageError for a task that has ended.
+    An ended task may be opened: it is served from the journal, and a new step makes it run again. Raises UsageError
+    for a cancelled one, and where a branch and a task of its own would share an id.
     """
     found = find(tx, task_id)
+    if found is not None and found.parent_id != parent_id:
+        owner = "a task of its own" if found.parent_id is None else f"a branch of {found.parent_id!r}"
+        raise UsageError(f"Task {task_id!r}: it is {owner}.", hint="Choose another id or branch name.")
     if found is None:
         _insert(tx, task_id, "running", agent=agent, parent_id=parent_id)
     elif found.status == "cancelled":
@@ -79,6 +83,19 @@ def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = 
     return int(row["run"])
 
 
+def reopen(tx: Transaction, task_id: str) -> None:
+    """Make an ended task, and what it is a branch of, run again: it takes a new step, which recovery must find."""
+    wanted: str | None = task_id
+    while wanted is not None:
+        tx.execute(
+            "UPDATE agent_task SET status = 'running', ended_at = NULL, output_json = NULL, error_json = NULL,"
+            " boot = ?, updated_at = ?, revision = ? WHERE task_id = ? AND status IN ('completed', 'failed')",
+            (tx.boot, tx.now, tx.revision(), wanted),
+        )
+        row = tx.one("SELECT parent_id FROM agent_task WHERE task_id = ?", (wanted,))
+        wanted = None if row is None else row["parent_id"]
+
+
 def note_served(tx: Transaction, task_id: str, run: int, served_through: int) -> None:
     """Record up to which step this run was served from the journal."""
     tx.execute(
@@ -98,11 +115,9 @@ def end_run(tx: Transaction, task_id: str, run: int, ended: str) -> None:
 
 def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
     """Complete the task and its open branches; False, and nothing done, while one of them has a pending step."""
-    tree = _tree(tx, task_id)
-    for member in tree:
-        if tx.one("SELECT 1 FROM agent_step_journal WHERE task_id = ? AND status = 'pending' LIMIT 1", (member,)):
-            return False
-    for member in tree:
+    if first_pending(tx, task_id) is not None:
+        return False
+    for member in _tree(tx, task_id):
         tx.execute(
             "UPDATE agent_task SET status = 'completed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
             " updated_at = ?, output_json = CASE WHEN task_id = ? THEN ? ELSE output_json END, revision = ?"
@@ -110,6 +125,19 @@ def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
             (tx.now, tx.now, task_id, output_json, tx.revision(), member),
         )
     return True
+
+
+def first_pending(tx: Transaction, task_id: str) -> tuple[str, int, str | None] | None:
+    """(task, step, hold reason) of a pending step of the task or of a branch, one that is not held first."""
+    for member in _tree(tx, task_id):
+        row = tx.one(
+            "SELECT task_id, step_index, hold_reason FROM agent_step_journal WHERE task_id = ? AND status = 'pending'"
+            " ORDER BY hold_reason IS NOT NULL, step_index LIMIT 1",
+            (member,),
+        )
+        if row is not None:
+            return row["task_id"], row["step_index"], row["hold_reason"]
+    return None
 
 
 def fail(tx: Transaction, task_id: str, error_json: str) -> None:
@@ -125,9 +153,9 @@ def fail(tx: Transaction, task_id: str, error_json: str) -> None:
 def wait(tx: Transaction, task_id: str, reason: str, until: datetime | None) -> None:
     """Put the task aside until a decision, or until `until`."""
     tx.execute(
-        "UPDATE agent_task SET status = 'waiting', wait_reason = ?, next_attempt_at = ?, updated_at = ?, revision = ?"
-        " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
-        (reason, None if until is None else clock.text(until), tx.now, tx.revision(), task_id),
+        "UPDATE agent_task SET status = 'waiting', wait_reason = ?, next_attempt_at = ?, boot = ?, updated_at = ?,"
+        " revision = ? WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+        (reason, None if until is None else clock.text(until), tx.boot, tx.now, tx.revision(), task_id),
     )
 
 
@@ -159,14 +187,15 @@ def requeue(tx: Transaction, task_id: str) -> None:
 
 
 def due(tx: Transaction, limit: int) -> list[Task]:
-    """Unfinished root tasks with a handler that can run now: queued, crashed in an older boot, or due."""
+    """Unfinished root tasks with a handler that can run: queued, due, or running (the caller knows which it runs)."""
     found = tx.all(
         f"SELECT {_COLUMNS} FROM agent_task WHERE status IN ('queued', 'running', 'waiting')"
-        " AND handler IS NOT NULL AND parent_id IS NULL AND (status = 'queued' OR (status = 'running' AND boot < ?)"
+        " AND handler IS NOT NULL AND parent_id IS NULL AND (status IN ('queued', 'running')"
         " OR (status = 'waiting' AND next_attempt_at <= ?)"
-        " OR (status = 'waiting' AND wait_reason LIKE 'diverged%' AND boot < ?))"
+        # New code or a new environment may have mended these.
+        " OR (status = 'waiting' AND boot < ? AND (wait_reason LIKE 'diverged%' OR wait_reason LIKE 'missing%')))"
         " ORDER BY created_at, task_id LIMIT ?",
-        (tx.boot, tx.now, tx.boot, limit),
+        (tx.now, tx.boot, limit),
     )
     return [rows.task(row) for row in found]
 

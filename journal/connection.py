@@ -1,0 +1,68 @@
+"""The writer's SQLite connection: made with the pragmas the durability rules need, each one asserted."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from journal import mounts, schema
+from journal.errors import JournalFailed, JournalUnreadable
+
+NORMAL, FULL = 1, 2
+_PRAGMAS: dict[str, str | int] = {
+    "journal_mode": "wal",
+    "wal_autocheckpoint": 500,
+    "journal_size_limit": 4 * 1024 * 1024,
+    "synchronous": FULL,
+}
+
+
+def refuse_network(path: Path) -> None:
+    """Raise JournalUnreadable where the journal would stand on a file system whose locks cannot be trusted."""
+    kind = mounts.filesystem(os.path.realpath(path.parent))
+    if mounts.is_network(kind):
+        raise JournalUnreadable(
+            f"Journal {path.name}: it would stand on {kind}, where SQLite's locks cannot be trusted.",
+            kind="network_fs",
+            hint="Give the journal a path on a local disk.",
+        )
+
+
+def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
+    """Open the journal for writing, synchronous=FULL; with `may_create` an empty one is made, private from the start.
+
+    Raises JournalUnreadable for a file that is missing or not ours, which is left as it was, JournalFailed where the
+    file system cannot keep a pragma's promise, sqlite3.DatabaseError.
+    """
+    fresh = not path.exists()
+    if fresh and not may_create:
+        raise JournalUnreadable(
+            f"Journal {path.name}: there is no such file.", kind="missing", hint="Its agent makes it."
+        )
+    if fresh:
+        # Nobody has it open yet, so closing this descriptor drops nobody's lock.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    try:
+        if fresh:
+            connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
+        # Before any PRAGMA that would change somebody else's database.
+        schema.check(connection)
+        _set_pragmas(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_pragmas(connection: sqlite3.Connection, path: Path) -> None:
+    for name, value in _PRAGMAS.items():
+        connection.execute(f"PRAGMA {name} = {value}").fetchall()
+        found = connection.execute(f"PRAGMA {name}").fetchone()[0]
+        if found != value:
+            raise JournalFailed(
+                f"Journal {path.name}: PRAGMA {name} is {found!r}, not {value!r}.",
+                hint="The journal needs a local file system with shared memory (WAL).",
+            )
