@@ -16,6 +16,7 @@ NOTCH = 4.5  # width of one folded gap
 MAX_FOLDS = 6  # more notches than this read worse than the gaps they hide
 _FOLD_OVER_BUSY = 0.6  # a gap folds once it is longer than this share of all busy time
 _MIN_TICK_DISTANCE = 11.0
+_CLEAR_OF_NOTCH = 8.0  # a notch carries its own label
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)
 _LONG_STEPS = (3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 
@@ -91,12 +92,14 @@ class Axis:
 
     def ticks(self) -> tuple[Tick, ...]:
         """Round times inside the unfolded pieces, never closer than their labels are wide."""
+        notches = [(piece.left + piece.right) / 2 for piece in self.pieces if piece.folded]
         ticks: list[tuple[float, str]] = []
         for piece in self.pieces:
             if not piece.folded:
                 for seconds, step in _round_times(piece):
                     place = self.place(seconds)
-                    if not ticks or place - ticks[-1][0] >= _MIN_TICK_DISTANCE:
+                    far = not ticks or place - ticks[-1][0] >= _MIN_TICK_DISTANCE
+                    if far and all(abs(place - notch) >= _CLEAR_OF_NOTCH for notch in notches):
                         ticks.append((place, _clock_text(seconds, step)))
         return tuple(Tick(percent(place), label) for place, label in ticks)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -69,6 +70,20 @@ def _since(moment: datetime | None, now: datetime) -> float:
 
 def _clock(moment: datetime | None) -> str:
     return timezone.localtime(moment).strftime("%H:%M:%S") if moment else "at an unknown time"
+
+
+_HELD_TASK = re.compile(r"held: step (-?[0-9]+): ([a-z_]+)")
+
+
+def held_task(wait_reason: str) -> str:
+    """What holds a waiting task, in words; empty where it waits for time alone."""
+    found = _HELD_TASK.match(wait_reason)
+    step, reason = (found[1], found[2]) if found else ("", wait_reason)
+    hold = HOLDS.get(reason)
+    if hold is None and not found:
+        return ""
+    label = lower(hold.label) if hold else reason.replace("_", " ")
+    return f"held at step {step}: {label}" if step else f"held: {label}"
 
 
 def lower(label: str) -> str:

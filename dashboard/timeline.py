@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dashboard.axis import Axis, Fold, Interval, Tick, percent
@@ -12,6 +12,8 @@ from journal.models import Attempt, Boot, ModelCall, Run, Step
 _MIN_WIDTH = 0.45  # percent: a bar of any length can be seen and pointed at
 _FLAG_DISTANCE = 16.0  # flags closer than this take another tier
 _TIERS = 3
+_TIER_HEIGHT = 14
+_TICKS_HEIGHT = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ class Restart:
     down_width: str
     flag: str
     tier: int
+    y: int  # where the flag's text stands in the axis row
     anchor: str  # SVG text-anchor
+    text_x: int
     clean: bool
 
 
@@ -56,6 +60,23 @@ class Frame:
     folds: tuple[Fold, ...]
     restarts: tuple[Restart, ...]
     now_x: str | None
+    flags_height: int = 0  # the room the flags take above the ticks
+
+    @property
+    def height(self) -> int:
+        return self.flags_height + _TICKS_HEIGHT
+
+    @property
+    def ticks_y(self) -> int:
+        return self.height - 9
+
+    @property
+    def folds_y(self) -> int:
+        return self.height - _TICKS_HEIGHT + 4
+
+    @property
+    def tick_top(self) -> int:
+        return self.height - 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +163,12 @@ def frame(
     live: int | None,
     now: datetime,
     running: bool,
+    open_: bool,
 ) -> Frame:
-    """The axis over every span and mark, with the agent's restarts inside it."""
+    """The axis over every span and mark, with the agent's restarts inside it.
+
+    `open_` says the task is unfinished: then a death after its last step is shown too, at its true time.
+    """
     intervals: list[Interval] = [(span.start, span.end) for span in spans]
     intervals += [(mark.timestamp(), mark.timestamp()) for mark in marks]
     if running:
@@ -151,11 +176,14 @@ def frame(
     if not intervals:
         return Frame(Axis(()), (), (), (), None)
     first, last = min(start for start, _ in intervals), max(end for _, end in intervals)
-    deaths = _deaths(boots, first, last, live)
-    intervals += [(death.at, death.back or death.at) for death in deaths if first <= death.at <= last]
+    deaths = _deaths(boots, first, max(last, now.timestamp()) if open_ else last, live)
+    # Two instants, not a stretch: time without an agent folds like any other idle time.
+    intervals += [(at, at) for death in deaths for at in (death.at, death.back) if at is not None]
     axis = Axis.over(intervals)
     now_x = percent(axis.place(now.timestamp())) if running else None
-    return Frame(axis, axis.ticks(), axis.folds, _restarts(axis, deaths), now_x)
+    restarts = _restarts(axis, deaths)
+    flags = _TIER_HEIGHT * (max((restart.tier for restart in restarts), default=-1) + 1)
+    return Frame(axis, axis.ticks(), axis.folds, restarts, now_x, flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +202,7 @@ def _deaths(boots: Sequence[Boot], first: float, last: float, live: int | None) 
             continue
         back = successor.started_at.timestamp() if successor and successor.started_at else None
         at = boot.ended_at.timestamp() if boot.ended_at else back
-        if at is None or (back or at) < first or at > last + 60:
+        if at is None or at < first or at > last:
             continue
         if back is not None:
             at = min(at, back)
@@ -184,7 +212,7 @@ def _deaths(boots: Sequence[Boot], first: float, last: float, live: int | None) 
 
 
 def _restarts(axis: Axis, deaths: Sequence[_Death]) -> tuple[Restart, ...]:
-    restarts: list[Restart] = []
+    placed: list[Restart] = []
     taken: list[float] = [-100.0] * _TIERS
     for death in deaths:
         x = axis.place(death.at)
@@ -192,8 +220,12 @@ def _restarts(axis: Axis, deaths: Sequence[_Death]) -> tuple[Restart, ...]:
         tier = next((tier for tier in range(_TIERS) if x - taken[tier] >= _FLAG_DISTANCE), _TIERS - 1)
         taken[tier] = x
         anchor = "end" if x > 75 else "start"
-        restarts.append(Restart(percent(x), percent(max(0.0, down)), death.flag, tier, anchor, death.clean))
-    return tuple(restarts)
+        placed.append(
+            Restart(percent(x), percent(max(0.0, down)), death.flag, tier, 0, anchor, -5 if x > 75 else 5, death.clean)
+        )
+    top = max((restart.tier for restart in placed), default=0)
+    # The first tier stands lowest, next to the rows.
+    return tuple(replace(restart, y=11 + _TIER_HEIGHT * (top - restart.tier)) for restart in placed)
 
 
 def bar(spans: Sequence[Span], axis: Axis, *, served: bool = False) -> Bar | None:

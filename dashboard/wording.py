@@ -56,7 +56,9 @@ def age(moment: datetime | None, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if seconds < -1:
         return f"in {duration(-seconds)}"
-    return "just now" if seconds < 2 else f"{duration(float(int(seconds)))} ago"
+    if seconds < 2:
+        return "just now"
+    return f"{int(seconds)} s ago" if seconds < _MINUTE else f"{duration(float(int(seconds)))} ago"
 
 
 def size(count: int | None) -> str:
@@ -74,13 +76,13 @@ def size(count: int | None) -> str:
 
 
 def money(amount: Decimal | None) -> str:
-    """US dollars; small sums keep two significant digits, an unknown price is never $0."""
+    """US dollars; small sums have six places, an unknown price is never $0."""
     if amount is None:
         return "unpriced"
     if amount == 0:
         return "$0"
     if abs(amount) < Decimal("0.01"):
-        return f"${amount:.6f}".rstrip("0")
+        return f"${amount:.6f}" if abs(amount) >= Decimal("0.000001") else "< $0.000001"
     return f"${amount:,.2f}" if abs(amount) >= 1 else f"${amount:.4f}"
 
 

@@ -34,6 +34,7 @@ class NavItem:
     current: bool
     count: str = ""
     count_word: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def desk(request: HttpRequest) -> Desk:
     alerts = _capped(Alert.objects.filter(closed_at__isnull=True)[: MOST + 1].values_list("pk", flat=True).__len__())
     here = request.resolver_match.url_name if request.resolver_match else ""
     here = _BELONGS.get(here or "", here)
-    count = {"pending": (waits, " wait for you"), "alerts": (alerts, " open")}
+    count = {"pending": (waits, " wait for you"), "alerts": (alerts, " open", "open")}
     nav = tuple(NavItem(word, reverse(name), here == name, *count.get(name, ("", ""))) for name, word in _PAGES)
     return Desk(nav, waits, (role_of(user) or "no role").replace("_", " "))
 

@@ -37,7 +37,11 @@ class JobPage:
 
 def build(job: Job) -> JobPage:
     """The job as the journal knows it now."""
-    job = jobs.follow(job)
+    return page_of(jobs.follow(job))
+
+
+def page_of(job: Job) -> JobPage:
+    """The page around a job's row as it is."""
     said = zlib.crc32(job.sentence.encode("utf-8", "replace"))
     verb = VERBS.get(job.decision)
     step_href = ""

@@ -58,6 +58,14 @@ class OverviewPage:
     demo: bool
     version: str
 
+    @property
+    def alerts_word(self) -> str:
+        return f"{wording.plural(self.now.alerts_open, 'alert')} open"
+
+    @property
+    def journals_word(self) -> str:
+        return f"{wording.plural(self.now.journals_bad, 'journal')} cannot be read"
+
 
 def build(*, decides: bool) -> OverviewPage:
     """The fleet as the index knows it, with the demo's story where the demo runs."""
@@ -78,8 +86,7 @@ def build(*, decides: bool) -> OverviewPage:
 def _tiles(now: Overview) -> tuple[Tile, ...]:
     moment = clock.wall()
     oldest = now.oldest_held_at or now.oldest_pending_at
-    since = f"oldest {wording.age(oldest, moment)}" if oldest else "no intent is open"
-    pending = f"{now.held} for you, {now.pending} in all" if now.held else f"{now.pending} in all"
+    since = f"of {now.pending}; oldest {wording.age(oldest, moment)}" if oldest else "no intent is open"
     saved = (
         f"saved by resume: {wording.money(now.saved_today.amount)}"
         if now.saved_tokens_today
@@ -92,7 +99,7 @@ def _tiles(now: Overview) -> tuple[Tile, ...]:
     agents = f"{len(now.agents)}"
     broken = [f"{count} {word}" for count, word in ((now.crashed, "crashed"), (now.hung, "hung")) if count]
     return (
-        Tile("pending", pending, since, reverse("pending"), waits=now.held > 0),
+        Tile("waits for you", str(now.held), since, reverse("pending"), waits=now.held > 0),
         Tile("agents", agents, ", ".join([f"{now.working} working", f"{now.idle} idle", *broken]), reverse("journals")),
         Tile("spent today", wording.money(now.spent_today.amount), saved, reverse("spend")),
         Tile("disk", disk, note, reverse("disk"), waits=bool(now.disk and now.disk.level != "ok")),

@@ -28,6 +28,14 @@ class Waiting:
     window_left: float | None
     choices: tuple[Choice, ...]
     anchor: str
+    more: str
+
+    @property
+    def recovery(self) -> str:
+        """What recovery would do next, by itself."""
+        if self.line.needs_person:
+            return "nothing by itself: no machine may decide this."
+        return self.line.next_sentence or self.line.next_action or "look at it when its agent starts."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ def _waiting(line: IntentLine, now: datetime, *, decides: bool) -> Waiting:
         word=word,
         window_left=(until - now).total_seconds() if until else None,
         choices=choices_for(line) if decides and line.state != "in_flight" else (),
+        more=line.why.removeprefix(hold.sentence).strip() if hold else line.why,
         anchor=f"{encode(line.task_id)}-{line.step_index}",
     )
 

@@ -86,8 +86,10 @@ def _hues(table: spend.SpendTable) -> dict[str, int]:
 
 
 def _column(number: int, bar: spend.SpendBar, table: spend.SpendTable, hues: dict[str, int], most: float) -> Column:
-    slot = 94.0 / max(len(table.bars), 6)
-    left = 5.0 + slot * number
+    slots = {"24h": 24, "7d": 7, "30d": 30}[table.range]
+    slot = 95.0 / slots
+    length = 3600 if table.range == "24h" else 86400
+    left = 5.0 + slot * min(slots - 1, max(0, round((bar.starts_at - table.since).total_seconds() / length)))
     blocks: list[Block] = []
     floor = _HEIGHT
     for label, cost in bar.parts:
@@ -100,5 +102,6 @@ def _column(number: int, bar: spend.SpendBar, table: spend.SpendTable, hues: dic
             )
     at = timezone.localtime(bar.starts_at)
     step = max(1, len(table.bars) // 8)
-    label = (at.strftime("%H:%M") if table.range == "24h" else at.strftime("%d %b")) if number % step == 0 else ""
+    text = at.strftime("%H:%M" if table.range == "24h" else "%d %b")
+    label = text if number % step == 0 else ""
     return Column(percent(left + slot * 0.35), label, tuple(blocks))

@@ -15,12 +15,12 @@ from dashboard import timeline, wording
 from dashboard.pages import usage
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
-from dashboard.signals import lower
-from journal.holds import HOLDS
+from dashboard.signals import held_task
 from journal.models import Task
 
 LIMIT = 500  # steps a page
 _MOST_CHILDREN = 40
+_LEDGER_LINES = 5
 _TICK = 3  # seconds after which a page with something in flight counts as changed
 ENDED = ("completed", "failed", "cancelled")
 
@@ -97,7 +97,7 @@ def build(opened: Opened, task: Task, *, after: int) -> TaskPage:
         task=task,
         state=state,
         href=href + (f"?after={after}" if after >= 0 else ""),
-        sentence=sentence(task, state, groups, opened),
+        sentence=sentence(task, state, groups, boots=len({run.boot for run in own.runs})),
         frame=frame,
         groups=groups,
         parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
@@ -123,10 +123,11 @@ def _ledger(agent: str, task: Task, opened: Opened) -> tuple[LedgerLine, ...]:
     if agent != PULLS:
         return ()
     keys = {step.idempotency_key for step in opened.reader.steps(task.task_id)}
-    return tuple(
+    lines = [
         LedgerLine(line.number, line.title, line.key or "", line.applied_at, line.requests, line.key in keys)
-        for line in story.ledger(limit=12)
-    )
+        for line in story.ledger(limit=200)
+    ]
+    return tuple(sorted(lines, key=lambda line: not line.ours)[:_LEDGER_LINES])
 
 
 def derived(task: Task, opened: Opened) -> str:
@@ -161,8 +162,16 @@ def _frame(opened: Opened, task: Task, materials: list[tuple[Task, int, Material
         for decision in decisions
         if decision.applied_at
     ]
-    running = derived(task, opened) == "running"
-    return timeline.frame(spans, opened.boots, marks=marks, live=opened.live, now=opened.now, running=running)
+    state = derived(task, opened)
+    return timeline.frame(
+        spans,
+        opened.boots,
+        marks=marks,
+        live=opened.live,
+        now=opened.now,
+        running=state == "running",
+        open_=state == "crashed",
+    )
 
 
 def _group(opened: Opened, task: Task, depth: int, material: Material, frame: timeline.Frame) -> Group:
@@ -178,24 +187,23 @@ def _total(groups: tuple[Group, ...]) -> Money:
     return Money(sum(amounts, Decimal(0)) if amounts or not unpriced else None, unpriced)
 
 
-def sentence(task: Task, state: str, groups: tuple[Group, ...], opened: Opened) -> str:
+def sentence(task: Task, state: str, groups: tuple[Group, ...], *, boots: int) -> str:
     """The task's state in words."""
     own = groups[0].rows
-    boots = len({boot.boot for boot in opened.boots if boot.role == "agent"})
     steps = wording.plural(len(own), "step")
     served = sum(row.state == "reused" for row in own)
     saved = f", {served} served from the journal" if served else ""
     end = task.ended_at or task.updated_at
     span = f" in {wording.duration((end - task.created_at).total_seconds())}" if end and task.created_at else ""
-    over = f" across {boots} boots of the agent" if boots > 1 and served else ""
+    over = f" across {boots} boots of the agent" if boots > 1 else ""
     held = next((row for group in groups for row in group.rows if row.waits), None)
     if state in ENDED:
         return f"{state.capitalize()}{span}{over}: {steps}{saved}."
     if held:
         return f"Waits for a person at step {held.index}: {held.word.removeprefix('held: ')}."
     if state == "waiting":
-        reason = HOLDS.get(task.wait_reason or "")
-        return f"Waiting: {lower(reason.label) if reason else (task.wait_reason or 'the next attempt is due later')}."
+        why = held_task(task.wait_reason or "") or task.wait_reason or "the next attempt is due later"
+        return f"Waiting: {why}."
     if state == "crashed":
         return f"Its agent is gone: {steps} on disk{saved}. It resumes when the agent is started again."
     if state == "queued":

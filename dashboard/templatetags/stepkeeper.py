@@ -11,12 +11,10 @@ from django.utils.safestring import SafeString
 
 from agents.lines import TaskLine
 from agents.money import Money
-from dashboard import visible, wording
+from dashboard import signals, visible, wording
 from dashboard.empty_states import EMPTY_STATES, EmptyState
 from dashboard.pages import frame
-from dashboard.signals import lower
 from journal import clock
-from journal.holds import HOLDS
 
 register = template.Library()
 
@@ -183,11 +181,13 @@ def shape(state: str) -> str:
     return f"#signal-{_SHAPES.get(state, state)}"
 
 
-@register.filter
-def waiting(reason: str) -> str:
-    """Why a task waits, in the words of its hold reason where it has one."""
-    hold = HOLDS.get(reason)
-    return f"waiting: {lower(hold.label) if hold else reason.replace('_', ' ')}"
+@register.simple_tag
+def task_state(state: str, reason: str = "") -> SafeString:
+    """A task's signal; one that waits for a person is held, in the words of its hold reason."""
+    if state != "waiting":
+        return signal(state)
+    held = signals.held_task(reason)
+    return signal("held", held) if held else signal("waiting", f"waiting: {reason}" if reason else None)
 
 
 @register.filter

@@ -29,11 +29,12 @@ class UnreadablePage:
 
 def reads_journal(
     view: Callable[Concatenate[HttpRequest, Opened, P], HttpResponseBase],
-) -> Callable[Concatenate[HttpRequest, int, P], HttpResponseBase]:
+) -> Callable[..., HttpResponseBase]:
     """Give the view an opened journal instead of its row id; a journal that cannot be read is a card, never a 500."""
 
     @wraps(view)
-    def opened_view(request: HttpRequest, journal: int, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+    def opened_view(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        journal = kwargs.pop("journal")
         file = get_object_or_404(JournalFile, pk=journal)
         try:
             return view(request, open_journal(file), *args, **kwargs)
