@@ -91,7 +91,6 @@ class Journal:
 
     def task(self, task_id: str) -> Task:
         """Open a task for a script: `with journal.task("triage-42") as task: …`. Raises UsageError if it is open."""
-        _check_task_id(task_id)
         return self.open_task(task_id)
 
     def recover(self) -> RecoveryReport:
@@ -144,6 +143,7 @@ class Journal:
         with self._mutex:
             if task_id in self._open:
                 raise UsageError(f"Task {task_id}: it is open in this process already.", hint="Open a task once.")
+            _check_task_id(task_id)
             run, stored = self.store.write(
                 lambda tx: (
                     tasks.start(tx, task_id, agent=self.agent, parent_id=parent_id),
@@ -179,7 +179,8 @@ class Journal:
             store=self.store,
             tools=self.tools,
             secrets=self._secrets,
-            epoch=lambda: -1 if self.stopping else self._epoch,
+            epoch=lambda: self._epoch,
+            stopping=lambda: self.stopping,
             mode=mode,
             max_wait=self._max_wait,
         )

@@ -9,7 +9,7 @@ from journal import attempts, clock, codec, evidence, failures, freeze, steps
 from journal.attempts import Mark
 from journal.errors import NoEffect
 from journal.models import Evidence, FrozenRequest, Step
-from journal.ops import Call, Steps, Write
+from journal.ops import Call, NotCalled, Steps, Write
 from journal.providers.classify import Outcome
 from journal.providers.profile import Profile
 from journal.providers.status import StatusAnswer
@@ -45,11 +45,19 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
 
     A kill anywhere in here leaves a mark without outcome: unknown.
     """
-    if intent.request is not None:
-        outcome: Outcome = yield Call(lambda: _send_request(store, secrets, intent, mark))
-    else:
-        assert tool is not None
-        outcome = yield from _run_tool(store, tool, intent, mark)
+    try:
+        if intent.request is not None:
+            outcome: Outcome = yield Call(lambda: _send_request(store, secrets, intent, mark))
+        else:
+            assert tool is not None
+            outcome = yield from _run_tool(store, tool, intent, mark)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        # An interrupt is no outcome of the step: what the call did stays unknown, unless it was not made at all.
+        cut = _cut_short(error)
+        yield Write(store, lambda tx: record(tx, intent, mark, cut, secrets), sync=True, outcome=True)
+        raise
     text: str | None = yield Write(
         store, lambda tx: record(tx, intent, mark, outcome, secrets), sync=intent.synced_commit, outcome=True
     )
@@ -59,7 +67,7 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
 def record(tx: Transaction, intent: Intent, mark: Mark, outcome: Outcome, secrets: Secrets) -> str | None:
     """Give the attempt its verdict and, for a plain success, commit the step in the same transaction."""
     text, complete = codec.dumps_output(outcome.output)
-    text = secrets.hide(text)
+    text = secrets.hide_json(text)
     plain = outcome.verdict == "applied" and outcome.kind == "accepted"
     settled = attempts.settle(
         tx,
@@ -130,14 +138,13 @@ def _run_tool(store: Store, tool: Tool, intent: Intent, mark: Mark) -> Steps[Out
         return _failed(error, verdict="no_effect", kind="rejected")
     except Exception as error:
         return _failed(error, verdict="unknown", kind="raised")
-    except GeneratorExit:
-        raise
-    except BaseException as error:
-        # An interrupt is no outcome of the step: what the call did stays unknown.
-        outcome = Outcome(verdict="unknown", kind="no_outcome", detail=f"interrupted: {type(error).__name__}")
-        yield Write(store, lambda tx: record(tx, intent, mark, outcome, Secrets({})), sync=True)
-        raise
     return Outcome(verdict="applied", kind="accepted", output=value, has_output=True)
+
+
+def _cut_short(error: BaseException) -> Outcome:
+    if isinstance(error, NotCalled):
+        return Outcome(verdict="not_sent", kind="stale", detail="cancelled before the call was made")
+    return Outcome(verdict="unknown", kind="no_outcome", detail=f"interrupted: {type(error).__name__}")
 
 
 def _failed(error: Exception, *, verdict: Any, kind: Any) -> Outcome:
@@ -172,7 +179,9 @@ def ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> St
         try:
             output = yield Call(lambda: tool.ask_status(call, step.arguments_json or "{}"))
         except Exception as error:
-            return StatusAnswer(answer="unknown", detail=f"status= raised {type(error).__name__}: {error}")
+            return StatusAnswer(
+                answer="unknown", detail=f"status= raised {type(error).__name__}: {failures.text_of(error)}"
+            )
         if output is None:
             return StatusAnswer(answer="absent", detail="status= found nothing under this key")
         return StatusAnswer(answer="exists", detail="status= found the effect", output=output, has_output=True)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 from types import TracebackType
@@ -45,6 +46,7 @@ def _leave() -> None:
     _state["code"] = 0
     atexit.unregister(_leave)
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed, or its reader is gone: the code matters more
+            stream.flush()
     os._exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,8 @@ def apply(tx: Transaction, message: Message, *, agent: str) -> Applied:
         raise Malformed(message.problem)
     try:
         return _KINDS[message.kind](tx, body, agent)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError) as error:
+        # The last two: a value of a type that SQLite cannot bind.
         raise Malformed(f"a {message.kind} message lacks or misstates {error}") from error
 
 
@@ -141,6 +143,10 @@ def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str
         return f"it expired at {expires}"
     if attempts.is_in_flight(tx, step.task_id, step.step_index):
         return "an attempt is in flight"
+    if kind == "mark_committed" and step.effect == "model":
+        return "a model's answer is not made by hand; replay or abandon the step"
+    if kind == "mark_not_applied" and step.effect != "mutating":
+        return f"a {step.effect} step has no effect to deny; replay or abandon it"
     if decisions.unused(tx, step.task_id, step.step_index) is not None:
         return "another approval waits to be used"
     return None

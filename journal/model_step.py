@@ -13,20 +13,35 @@ from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.protocol import Session, check_divergence, end_failed, start_again, stored_outcome
 from journal.reply import Reply
+from journal.secrets import Secrets
+from journal.settle import settle
 from journal.transaction import Transaction
 
 _PREVIEW_CHARACTERS = 200
 _POLL = timedelta(seconds=0.2)
 
 
+def prompt_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """The canonical text of all that a model is asked with. Raises InvalidArguments."""
+    return codec.dumps(_bind(function, args, kwargs), what="prompt")
+
+
 def model_step(
-    session: Session, function: Callable[..., Any], index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    session: Session,
+    function: Callable[..., Any],
+    index: int,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    prompt: str,
 ) -> Steps[Reply]:
-    """One `ask`: the Reply from the journal, or one call of the model."""
-    new = _new_step(session, function, index, args, kwargs)
+    """One `ask`: the Reply from the journal, or one call of the model. `prompt` is what `prompt_of` made of it."""
+    new = _new_step(session, function, index, prompt)
     desk = session.desk
     if index < session.stored:
         stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        if stored is not None and stored.status == "pending" and stored.effect == "mutating":
+            # From its stored bytes first, whatever the code now says.
+            stored = yield from settle(desk, session.task_id, index)
         if stored is not None:
             yield from check_divergence(session, stored, new, {})
             if stored.status != "pending":
@@ -59,10 +74,7 @@ def _settled_first(session: Session, index: int) -> Steps[None]:
         yield Sleep(clock.wall() + _POLL, session.is_closed)
 
 
-def _new_step(
-    session: Session, function: Callable[..., Any], index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> steps.NewStep:
-    prompt = codec.dumps(_bind(function, args, kwargs), what="prompt")
+def _new_step(session: Session, function: Callable[..., Any], index: int, prompt: str) -> steps.NewStep:
     session.desk.secrets.refuse(prompt, f"Step {index} ({_name(function)})")
     described: dict[str, Any] = {
         "prompt_bytes": len(prompt.encode()),
@@ -113,19 +125,19 @@ def _call(
         raise
     reply = answer if isinstance(answer, Reply) else Reply(answer)
     text, complete = codec.dumps_output(_stored(reply))
-    text = desk.secrets.hide(text)
+    text = desk.secrets.hide_json(text)
     duration = max(0.0, clock.boot_seconds() - started)
 
     def commit(tx: Transaction) -> None:
-        _close(tx, new, number, reply)
+        _close(tx, new, number, reply, desk.secrets)
         steps.commit(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
 
     yield Write(desk.store, commit, outcome=True)
     return _reply(codec.loads(text))
 
 
-def _close(tx: Transaction, new: steps.NewStep, number: int, reply: Reply) -> None:
-    raw = None if reply.usage is None else codec.dumps_output(reply.usage)[0]
+def _close(tx: Transaction, new: steps.NewStep, number: int, reply: Reply, secrets: Secrets) -> None:
+    raw = None if reply.usage is None else secrets.hide_json(codec.dumps_output(reply.usage)[0])
     model_calls.close_call(
         tx,
         new.task_id,
@@ -133,11 +145,16 @@ def _close(tx: Transaction, new: steps.NewStep, number: int, reply: Reply) -> No
         number,
         usage.normalise(reply.usage),
         raw_usage=raw,
-        model=reply.model,
-        request_model=reply.request_model,
-        response_id=reply.response_id,
-        service_tier=reply.service_tier,
+        model=_text(reply.model),
+        request_model=_text(reply.request_model),
+        response_id=_text(reply.response_id),
+        service_tier=_text(reply.service_tier),
     )
+
+
+def _text(value: object) -> str | None:
+    """A name as text, whatever object an SDK gave it as."""
+    return None if value is None else codec.escaped(str(value))
 
 
 def _close_unknown(tx: Transaction, new: steps.NewStep, number: int, why: str) -> None:
@@ -150,16 +167,19 @@ def _stored(reply: Reply) -> dict[str, Any]:
     return {
         "content": reply.content,
         "usage": reply.usage,
-        "model": reply.model,
-        "response_id": reply.response_id,
-        "calls": list(reply.calls),
-        "request_model": reply.request_model,
-        "service_tier": reply.service_tier,
+        "model": _text(reply.model),
+        "response_id": _text(reply.response_id),
+        "calls": list(reply.calls or ()),
+        "request_model": _text(reply.request_model),
+        "service_tier": _text(reply.service_tier),
     }
 
 
 def _reply(stored: Any) -> Reply:
-    return Reply(**{**stored, "calls": tuple(stored.get("calls", ()))})
+    if not isinstance(stored, dict) or "content" not in stored:
+        # A reply too odd or too large to be kept (its stub), or what an operator put in its place.
+        return Reply(stored)
+    return Reply(**{**stored, "calls": tuple(stored.get("calls") or ())})
 
 
 def _bind(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,6 +61,10 @@ class Sleep:
     woken: Callable[[], bool]
 
 
+class NotCalled(asyncio.CancelledError):
+    """A cancellation that arrived before the call it is thrown at: that call was surely not made."""
+
+
 Operation = Write | Read | Call | Sleep
 
 
@@ -94,28 +98,51 @@ def _perform(operation: Operation) -> Any:
 
 
 async def drive_async(steps: Steps[T]) -> T:
-    """Run a protocol to its end in an event loop; what blocks runs in a thread."""
+    """Run a protocol to its end in an event loop; what blocks runs in a thread.
+
+    A cancellation does not cut a write or a thread short: it arrives after them, and before the next call or sleep.
+    """
+    cancelled: list[asyncio.CancelledError] = []
     try:
         operation = next(steps)
         while True:
             try:
-                value = await _perform_async(operation)
+                if cancelled and not isinstance(operation, Write | Read):
+                    raise NotCalled(*cancelled.pop().args)
+                value = await _perform_async(operation, cancelled)
             except BaseException as error:
                 operation = steps.throw(error)
             else:
                 operation = steps.send(value)
     except StopIteration as stop:
+        if cancelled:
+            raise cancelled[0] from None
         result: T = stop.value
         return result
 
 
-async def _perform_async(operation: Operation) -> Any:
+async def _perform_async(operation: Operation, cancelled: list[asyncio.CancelledError]) -> Any:
     if isinstance(operation, Write | Read):
-        # Shielded: a cancelled step must not leave a write half told.
-        return await asyncio.shield(asyncio.to_thread(operation.perform))
+        return await _in_thread(operation.perform, cancelled)
     if isinstance(operation, Sleep):
         while (left := clock.slice_until(operation.until)) > 0 and not operation.woken():
             await asyncio.sleep(min(left, _WAKE_SECONDS))
         return None
-    value = await asyncio.to_thread(operation.function) if operation.blocking else operation.function()
+    if not operation.blocking:
+        value = operation.function()
+    else:
+        value = await _in_thread(operation.function, cancelled)
     return await value if inspect.isawaitable(value) else value
+
+
+async def _in_thread(function: Callable[[], Any], cancelled: list[asyncio.CancelledError]) -> Any:
+    running = asyncio.ensure_future(asyncio.to_thread(function))
+    while not running.done():
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError as error:
+            # A thread cannot be stopped: what it does is awaited, or nobody would know what it did.
+            cancelled.append(error)
+        except BaseException:
+            break
+    return running.result()

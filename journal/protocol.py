@@ -16,6 +16,7 @@ from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.providers.classify import Outcome
 from journal.providers.profile import Profile, python_profile
 from journal.settle import QUARANTINE_STARTS, Desk, hold, settle, waiting
+from journal.tools import Call as ToolCall
 from journal.tools import Tool
 from journal.transaction import Transaction
 
@@ -43,6 +44,8 @@ class Session:
         task = tasks.find(tx, self.task_id)
         if task is not None and task.status == "cancelled":
             raise TaskCancelled(f"Task {self.task_id}: it was cancelled: {task.cancel_reason}")
+        if task is not None and task.status in ("completed", "failed"):
+            tasks.reopen(tx, self.task_id)
         self.note_served(tx)
 
     def note_served(self, tx: Transaction) -> None:
@@ -52,9 +55,13 @@ class Session:
             self.flushed_through = self.served_through
 
 
-def tool_step(session: Session, tool: Tool, index: int, arguments: dict[str, Any]) -> Steps[Any]:
-    """One `run`: serve the step from the journal, settle what is pending, or make it happen for the first time."""
-    desk = session.desk
+def tool_step(session: Session, tool: Tool, index: int, arguments: dict[str, Any], text: str) -> Steps[Any]:
+    """One `run`: serve the step from the journal, settle what is pending, or make it happen for the first time.
+
+    `text` is the canonical text of `arguments`.
+    """
+    # The tool at hand may be none of the journal's own: a script need not register what it runs.
+    desk = session.desk if tool.name in session.desk.tools else replace(session.desk, tools=_with(session.desk, tool))
     stored: Step | None = None
     was_pending = False
     if index < session.stored:
@@ -63,9 +70,10 @@ def tool_step(session: Session, tool: Tool, index: int, arguments: dict[str, Any
         if stored is not None and was_pending and stored.effect == "mutating":
             # From its stored bytes first, whatever the code now says.
             stored = yield from settle(desk, session.task_id, index)
-    new = _described(session, tool, index, codec.dumps(arguments))
+    new = _described(session, tool, index, text)
     if stored is not None:
-        yield from check_divergence(session, stored, new, tool.defaults())
+        if (yield from check_divergence(session, stored, new, tool.defaults())):
+            arguments = codec.loads(stored.arguments_json or "{}")
         if stored.status != "pending":
             return _without_serving(session, stored) if was_pending else stored_outcome(session, stored)
         new = _prepared(session, tool, new, arguments)
@@ -73,9 +81,13 @@ def tool_step(session: Session, tool: Tool, index: int, arguments: dict[str, Any
         return (yield from _read(session, tool, new, arguments))
     new = _prepared(session, tool, new, arguments)
     if tool.effect == "mutating":
-        return (yield from _first_dispatch(session, tool, new))
+        return (yield from _first_dispatch(session, desk, tool, new))
     yield Write(desk.store, lambda tx: _insert(session, tx, new))
     return (yield from _read(session, tool, new, arguments))
+
+
+def _with(desk: Desk, tool: Tool) -> Mapping[str, Tool]:
+    return {**desk.tools, tool.name: tool}
 
 
 def stored_outcome(session: Session, step: Step) -> Any:
@@ -89,16 +101,20 @@ def stored_outcome(session: Session, step: Step) -> Any:
     return codec.loads(step.output_json or "null")
 
 
-def check_divergence(session: Session, step: Step, new: steps.NewStep, defaults: Mapping[str, Any]) -> Steps[None]:
-    """Raise Diverged, naming the first difference, unless the code asks for the step the journal holds."""
+def check_divergence(session: Session, step: Step, new: steps.NewStep, defaults: Mapping[str, Any]) -> Steps[bool]:
+    """Raise Diverged, naming the first difference, unless the code asks for the step the journal holds.
+
+    True where the arguments differ and the tool takes the stored ones (`drift="stored"`).
+    """
     found = difference(step, new, defaults)
     if found is None:
         if step.hold_reason == "diverged":
             yield Write(session.desk.store, lambda tx: steps.clear_divergence(tx, step.task_id, step.step_index))
-        return
+        return False
     if found.arguments_only and new.drift == "stored":
-        yield Write(session.desk.store, lambda tx: steps.note_drift(tx, step.task_id, step.step_index, found.json))
-        return
+        if step.drift_json != found.json:
+            yield Write(session.desk.store, lambda tx: steps.note_drift(tx, step.task_id, step.step_index, found.json))
+        return True
     yield Write(session.desk.store, lambda tx: steps.mark_diverged(tx, step.task_id, step.step_index, found.place))
     raise Diverged(
         f"Step {step.step_index} of {step.task_id}: the code and the journal disagree: {found.sentence}",
@@ -143,9 +159,7 @@ def _insert(session: Session, tx: Transaction, new: steps.NewStep) -> None:
     steps.insert(tx, new)
 
 
-def _first_dispatch(session: Session, tool: Tool, new: steps.NewStep) -> Steps[Any]:
-    desk = session.desk
-
+def _first_dispatch(session: Session, desk: Desk, tool: Tool, new: steps.NewStep) -> Steps[Any]:
     def begin(tx: Transaction) -> tuple[attempts.Mark, Step]:
         _insert(session, tx, new)
         mark = attempts.mark(tx, new.task_id, new.step_index, generation=0)
@@ -192,7 +206,8 @@ def _read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str,
     if new.request is not None:
         return (yield from _fetch(session, new, started))
     try:
-        value = yield Call(lambda: tool.invoke(arguments, None), blocking=not tool.is_async)
+        call = ToolCall(new.key, new.task_id, new.step_index, 1)
+        value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except Exception as error:
         yield from end_failed(session, new.task_id, new.step_index, failures.to_json(error))
         raise failures.to_error(
@@ -209,7 +224,7 @@ def _read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str,
 def commit_output(session: Session, task_id: str, index: int, value: object, started: float) -> Steps[Any]:
     """Commit a read-only output, unsynced, and return it as a resume will."""
     text, complete = codec.dumps_output(value)
-    text = session.desk.secrets.hide(text)
+    text = session.desk.secrets.hide_json(text)
     duration = max(0.0, clock.boot_seconds() - started)
     yield Write(
         session.desk.store,

@@ -89,6 +89,9 @@ def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) 
     except NotHere as error:
         report.left += 1
         report.lines.append(f"{name}: left to its agent: {error.message}")
+        if desk.mode == "recover":
+            # What is left is its tool's to run: its task must not wait for anybody else.
+            desk.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)
     else:
         report.settled += 1
         report.lines.append(f"{name}: {step.status}")
@@ -146,7 +149,7 @@ def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: 
         "answer": answer.answer,
         "http_status": answer.http_status,
         "detail": secrets.hide(answer.detail),
-        "output_json": secrets.hide(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
+        "output_json": secrets.hide_json(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
         "in_flight": open_now,
         "source": "worker",
     }

@@ -8,8 +8,12 @@ from journal import codec, failures, keys, steps
 from journal.errors import InvalidArguments
 from journal.models import Step
 from journal.ops import Read, Steps, Write
-from journal.protocol import Session, stored_outcome
+from journal.protocol import Session, check_divergence, stored_outcome
+from journal.settle import settle
 from journal.transaction import Transaction
+
+# A model may answer with any text where a tool's name should be.
+_NAME_CHARACTERS = 200
 
 
 def refused_step(
@@ -17,11 +21,8 @@ def refused_step(
 ) -> Steps[Any]:
     """Store the refusal as this step's failure and raise it; a resume raises the same from the journal."""
     desk = session.desk
-    if index < session.stored:
-        stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
-        if stored is not None and stored.status != "pending":
-            return stored_outcome(session, stored)
-    text = desk.secrets.hide(codec.dumps_output(arguments)[0])
+    text = desk.secrets.hide_json(codec.dumps_output(arguments)[0])
+    name = desk.secrets.hide(codec.escaped(name))[:_NAME_CHARACTERS] or "(no name)"
     failure = desk.secrets.hide(failures.to_json(error))
     new = steps.NewStep(
         task_id=session.task_id,
@@ -31,6 +32,14 @@ def refused_step(
         key=keys.key(session.task_id, index, text),
         arguments_json=text,
     )
+
+    if index < session.stored:
+        stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        if stored is not None and stored.status == "pending" and stored.effect == "mutating":
+            stored = yield from settle(desk, session.task_id, index)
+        if stored is not None:
+            yield from check_divergence(session, stored, new, {})
+            return stored_outcome(session, stored)
 
     def commit(tx: Transaction) -> None:
         session.begin(tx)

@@ -48,6 +48,7 @@ class Desk:
     tools: Mapping[str, Tool]
     secrets: Secrets
     epoch: Callable[[], int]
+    stopping: Callable[[], bool] = lambda: False
     mode: Mode = "task"
     max_wait: timedelta = timedelta(seconds=60)
 
@@ -123,7 +124,7 @@ def _act(desk: Desk, seen: Snapshot, action: Action, deadline: datetime, woken: 
             yield from query(desk, seen)
         case Wait(until=until):
             yield Write(store, lambda tx: steps.schedule(tx, task_id, index, until))
-            if desk.mode != "task" or until > deadline:
+            if desk.mode != "task" or until > deadline or desk.stopping():
                 raise waiting(step, until)
             yield Sleep(until, woken)
         case Adopt():
@@ -157,7 +158,7 @@ def query(desk: Desk, seen: Snapshot) -> Steps[None]:
         source="tool" if profile.status is not None and profile.status.by_tool else "status",
         http_status=answer.http_status,
         detail=desk.secrets.hide(answer.detail),
-        output_json=desk.secrets.hide(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
+        output_json=desk.secrets.hide_json(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
     )
     yield Write(desk.store, lambda tx: evidence.add(tx, found))
 
@@ -231,7 +232,7 @@ def _adopt(tx: Transaction, step: Step, action: Adopt, secrets: Secrets) -> None
         tx,
         step.task_id,
         step.step_index,
-        secrets.hide(action.output_json or "null"),
+        secrets.hide_json(action.output_json or "null"),
         complete=known,
         alarm=action.alarm or None,
     )

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -25,7 +25,7 @@ from journal.errors import (
     UsageError,
 )
 from journal.freeze import MissingReference
-from journal.model_step import model_step
+from journal.model_step import model_step, prompt_of
 from journal.ops import Steps, drive, drive_async
 from journal.protocol import Session, tool_step
 from journal.refused import refused_step
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from journal.api import Journal
 
 T = TypeVar("T")
+# When a task that failed beside a step without outcome is looked at again.
+_SETTLE_LATER = timedelta(seconds=30)
 
 
 class Interrupted(BaseException):
@@ -65,8 +67,10 @@ class Task:
         """
         declared = require_tool(tool)
         arguments = declared.bind(args, kwargs)
+        # Refused arguments take no index: a handler that goes on without them does so on a resume too.
+        text = codec.dumps(arguments)
         index = self._take_index(declared.name)
-        return self._drive(tool_step(self._session, declared, index, arguments), asynchronous=declared.is_async)
+        return self._drive(tool_step(self._session, declared, index, arguments, text), asynchronous=declared.is_async)
 
     def ask(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Do the next step by calling a model: `function` returns a Reply. On resume nothing is called or paid.
@@ -75,9 +79,10 @@ class Task:
         """
         if isinstance(function, Tool):
             raise UsageError(f"ask({function.name}): it is a tool.", hint="Use task.run for tools.")
+        prompt = prompt_of(function, args, kwargs)
         index = self._take_index(getattr(function, "__name__", "ask"))
         asynchronous = inspect.iscoroutinefunction(function)
-        return self._drive(model_step(self._session, function, index, args, kwargs), asynchronous=asynchronous)
+        return self._drive(model_step(self._session, function, index, args, kwargs, prompt), asynchronous=asynchronous)
 
     def act(self, choose: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """`ask(choose)`, then `run` each call of its Reply. Returns the outputs in the order of the calls.
@@ -89,7 +94,18 @@ class Task:
         if inspect.iscoroutinefunction(choose):
             return self._act_async(choose, args, kwargs)
         reply = self.ask(choose, *args, **kwargs)
-        return [self._answer(call) for call in reply.calls]
+        return [self._finished(self._answer(call)) for call in reply.calls]
+
+    def _finished(self, output: Any) -> Any:
+        """The output itself, also of an async tool that a handler without an event loop acts with."""
+        if not inspect.iscoroutine(output):
+            return output
+        try:
+            return asyncio.run(output)
+        except StepFailed as error:
+            return error
+        finally:
+            output.close()
 
     async def _act_async(self, choose: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         reply = await self.ask(choose, *args, **kwargs)
@@ -125,6 +141,7 @@ class Task:
     def leave(self, error: BaseException | None, output: object = None) -> None:
         """Record how this opening of the task ended: completed with `output`, waiting, failed or interrupted."""
         cause = self._ended_by or error
+        self._ended_by = cause or TaskClosed(f"Task {self.task_id}: it was left.")
         try:
             if not isinstance(cause, JournalFailed | ForkedTask):  # else nothing can be written, or not by us
                 self._journal.store.write(lambda tx: self._record_end(tx, cause, output), sync=False)
@@ -137,7 +154,7 @@ class Task:
         secrets = self._session.desk.secrets
         reason, until = _waits(cause)
         if cause is None:
-            text = secrets.hide(codec.dumps_output(output)[0])
+            text = secrets.hide_json(codec.dumps_output(output)[0])
             ended = "completed" if tasks.complete(tx, self.task_id, text) else "unresolved"
             if ended == "unresolved":
                 tasks.wait(tx, self.task_id, "unresolved: a step is still pending", None)
@@ -146,6 +163,11 @@ class Task:
         elif reason is not None:
             tasks.wait(tx, self.task_id, reason, until)
             ended = reason.partition(":")[0]
+        elif (pending := tasks.first_pending(tx, self.task_id)) is not None:
+            # Ended tasks are not recovered, so one with an open step does not end: it is settled, then it fails again.
+            ended = "unresolved"
+            until = None if pending[2] is not None else clock.wall() + _SETTLE_LATER
+            tasks.wait(tx, self.task_id, f"unresolved: step {pending[1]} of {pending[0]} is pending", until)
         else:
             tasks.fail(tx, self.task_id, secrets.hide(failures.to_json(cause)))
             ended = "failed"
@@ -199,7 +221,7 @@ class Task:
             return (yield from steps)
         except GeneratorExit:
             raise
-        except (StepHeld, StepWaiting, Diverged, TaskCancelled, JournalFailed) as error:
+        except (StepHeld, StepWaiting, Diverged, MissingReference, TaskCancelled, JournalFailed) as error:
             self._ended_by = self._ended_by or error
             raise
         except Exception:
@@ -240,9 +262,10 @@ def _call_of(call: Any) -> tuple[str, Any]:
     return str(name), arguments
 
 
-def _current() -> tuple[int, int]:
+def _current() -> tuple[object, object]:
+    # The objects themselves: ids of ended threads and asyncio tasks are given out again.
     try:
         task = asyncio.current_task()
     except RuntimeError:
         task = None
-    return threading.get_ident(), id(task) if task is not None else 0
+    return threading.current_thread(), task

@@ -33,7 +33,7 @@ def normalise(raw: object) -> Usage:
     """The buckets of a raw usage object; unknown shapes are kept raw by the caller and counted as unknown here."""
     fields = _mapping(raw)
     if fields is None or "prompt_tokens" not in fields:
-        return Usage(state="unknown", flags="" if fields is None else "unrecognised usage fields")
+        return Usage(state="unknown", flags="" if raw is None else "unrecognised usage fields")
     return _openai_chat(fields)
 
 
@@ -78,7 +78,10 @@ def _mapping(value: object) -> Mapping[str, Any] | None:
     if isinstance(value, Mapping):
         return value
     dump = getattr(value, "model_dump", None)
-    if callable(dump):
+    if not callable(dump):
+        return None
+    try:
         dumped = dump()
-        return dumped if isinstance(dumped, Mapping) else None
-    return None
+    except Exception:  # an SDK's object that cannot describe itself: the call was made and is kept all the same
+        return None
+    return dumped if isinstance(dumped, Mapping) else None
