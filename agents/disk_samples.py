@@ -63,7 +63,8 @@ def sample() -> None:
         for volume in mounts.values()
     )
     with transaction.atomic():
-        JournalFile.objects.bulk_update(measured, [*_MEASURED, "growth_per_day"], batch_size=100)
+        for row in measured:
+            row.save(update_fields=[*_MEASURED, "growth_per_day"])
         DiskSample.objects.bulk_create(readings, batch_size=100)
 
 

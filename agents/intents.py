@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # What recovery would do changes by itself as horizons and windows pass.
 STALE = timedelta(seconds=30)
+_ROWS = re.compile(r"^(?:Rows? [\d, ]+(?:(?:and|to) \d+)?|Law \d+|Status): ")
 MOST = 1000  # pending intents kept per journal; more than that is one alert, not a thousand rows
 
 
@@ -145,7 +147,7 @@ def _decide(
     name = type(action).__name__.lower()
     if isinstance(action, actions.Hold):
         return name, action.reason, None
-    return name, action.why, action.until if isinstance(action, actions.Wait) else None
+    return name, _plain(action.why), action.until if isinstance(action, actions.Wait) else None
 
 
 def _profile(reader: Reader, step: Step) -> Profile | None:
@@ -176,4 +178,11 @@ def _hold(reason: str, step: Step) -> tuple[str, str]:
 
     hold = HOLDS.get(reason)
     sentence = hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."
-    return (f"{sentence} {step.hold_detail}" if step.hold_detail else sentence), reason
+    detail = _plain(step.hold_detail or "")
+    return f"{sentence} {detail}".strip(), reason
+
+
+def _plain(why: str) -> str:
+    """Recovery's reason without the rows of its table, which mean nothing to a person at a page."""
+    text = _ROWS.sub("", why, count=1)
+    return text[:1].upper() + text[1:]

@@ -20,7 +20,7 @@ def overview_sentence(
     if held:
         waits = "1 intent waits" if held == 1 else f"{held:,} intents wait"
         parts.append(f"{waits} for you" + (f" since {_age(now - since)}" if since else ""))
-    working, idle = states.get("working", 0) + states.get("waiting", 0), states.get("idle", 0)
+    working, idle = states.get("working", 0), states.get("idle", 0)
     if working:
         parts.append(f"{_agents(working)} working")
     if idle:

@@ -137,11 +137,10 @@ def _follow_decision(job: Job, journal: JournalFile) -> None:
     if decision is not None:
         _end(job, journal, reader, decision)
     elif job.expires_at is not None and job.expires_at <= clock.wall():
-        leases.finish(
+        _finish(
             job,
             EXPIRED,
             "Expired undelivered: no writer took it in before its time ran out. Nothing was sent because of it.",
-            result=job.result,
         )
     else:
         leases.hand_over(job, _waiting(journal), result=job.result)
@@ -150,7 +149,7 @@ def _follow_decision(job: Job, journal: JournalFile) -> None:
 def _end(job: Job, journal: JournalFile, reader: Reader, decision: Decision) -> None:
     at = f" at {clock.text(decision.applied_at)[:19]}Z" if decision.applied_at else ""
     if decision.outcome.startswith("refused"):
-        leases.finish(job, REFUSED, f"The journal's writer refused it{at}: {decision.outcome.partition(': ')[2]}.")
+        _finish(job, REFUSED, f"The journal's writer refused it{at}: {decision.outcome.partition(': ')[2]}.")
         return
     if decision.consumed_attempt is not None:
         sentence = f"Applied{at}: it sent attempt {decision.consumed_attempt}."
@@ -162,8 +161,26 @@ def _end(job: Job, journal: JournalFile, reader: Reader, decision: Decision) -> 
         sentence = f"Applied{at}: the effect was there already, so nothing was sent."
     else:
         sentence = f"Applied{at}."
-    if not leases.finish(job, DONE, sentence, result=job.result):
+    if not _finish(job, DONE, sentence):
         leases.correct(job, sentence, result=job.result)
+
+
+def _finish(job: Job, state: str, sentence: str) -> bool:
+    """End a decision's job; whoever ends it, and only they, writes the outcome into the audit."""
+    if not leases.finish(job, state, sentence, result=job.result):
+        return False
+    audit.record(
+        f"outcome {job.decision}",
+        actor=job.actor,
+        actor_name=job.actor_name,
+        allowed=state == DONE,
+        detail=sentence,
+        journal=job.journal,
+        task_id=job.task_id,
+        step_index=job.step_index,
+        job=job,
+    )
+    return True
 
 
 def _is_pending(job: Job, reader: Reader) -> bool:

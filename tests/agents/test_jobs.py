@@ -296,3 +296,11 @@ def test_the_pending_list_names_the_open_job(path):
     assert fleet.pending().items[0].job_uuid == str(job.uuid)
     assert [one.pk for one in jobs.open_for(journal_file(path), TASK, 0)] == [job.pk]
     assert discovery.reader_for(journal_file(path)).state.readable
+
+
+def test_the_audit_says_who_asked_why_and_what_came_of_it(path):
+    deliver(ask(path))
+    outcome, request = audit.lines(task_id=TASK).items
+    assert (request.actor, request.action, request.detail) == ("ada", "request replay", "checked at the provider")
+    assert (outcome.actor, outcome.action, outcome.allowed) == ("ada", "outcome replay", True)
+    assert "attempt 2" in outcome.detail

@@ -13,7 +13,8 @@ ROUNDS = 30
 
 def rows() -> list[tuple[str, float, str]]:
     """Milliseconds of the query functions behind the fleet pages, median and worst of 30."""
-    _set_up()
+    set_up()
+    _fill()
     from agents import fleet, spend
 
     found = []
@@ -34,7 +35,8 @@ def rows() -> list[tuple[str, float, str]]:
     return found
 
 
-def _set_up() -> None:
+def set_up() -> None:
+    """Django on a database of its own."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     import django
 
@@ -42,7 +44,7 @@ def _set_up() -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
-    _fill()
+    call_command("flush", interactive=False, verbosity=0)
 
 
 def _fill() -> None:
