@@ -106,9 +106,7 @@ def dispatches(attempts: Sequence[Attempt]) -> int:
 
 def _outlook(journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt]) -> Outlook:
     if journal.dialect != "stepkeeper":
-        return Outlook(
-            HELD, "This journal was not made by stepkeeper: nothing here can settle its steps.", "", "", "", None
-        )
+        return Outlook(UNRESOLVED, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
         return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
     profile = _profile(reader, step)

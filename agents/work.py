@@ -191,14 +191,24 @@ def _is_pending(job: Job, reader: Reader) -> bool:
 def _follow_query(job: Job, journal: JournalFile) -> None:
     waits = any(message.message_id == job.message_id for message in inbox.pending(journal.path))
     if not waits:
-        answer = job.result or status_query.newest_answer(job, journal)
-        sentence = answer or "The agent took the question in and has not answered yet."
-        if not leases.finish(job, DONE, sentence, result=job.result) and answer:
-            leases.correct(job, sentence, result=job.result)
+        _end_query(job, journal)
     elif job.expires_at is not None and job.expires_at <= clock.wall():
         leases.finish(job, EXPIRED, f"Expired undelivered: {_waiting(journal)}", result=job.result)
     else:
         leases.hand_over(job, " ".join(filter(None, (job.result, _waiting(journal)))), result=job.result)
+
+
+def _end_query(job: Job, journal: JournalFile) -> None:
+    """The question was taken in; where the agent asks, its answer comes a little later."""
+    answer = job.result or status_query.newest_answer(job, journal)
+    if not answer and not _is_pending(job, discovery.reader_for(journal)):
+        answer = "The step is settled: there was nothing left to ask."
+    if not answer and job.expires_at is not None and job.expires_at <= clock.wall():
+        answer = "The agent took the question in and gave no answer."
+    if not answer:
+        leases.hand_over(job, "The agent took the question in; it has not answered yet.")
+    elif not leases.finish(job, DONE, answer, result=job.result):
+        leases.correct(job, answer, result=job.result)
 
 
 def _waiting(journal: JournalFile) -> str:

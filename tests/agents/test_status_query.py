@@ -8,10 +8,11 @@ import pytest
 
 from agents import fleet, jobs
 from agents.decisions import Binding
-from journal import Journal, Request, env, http_tool, inbox, tool
+from journal import Journal, Request, clock, env, http_tool, inbox, tool
 from journal.errors import StepHeld, StepWaiting
+from journal.providers.profile import python_profile
 from journal.reader import Reader
-from tests.builders.fleet import a_person, held, journal_file, swept, the_step, watched
+from tests.builders.fleet import a_person, held, journal_file, rows, swept, the_step, watched, writing
 from tests.journal.raw_server import RawServer, answer
 
 pytestmark = pytest.mark.django_db
@@ -147,3 +148,38 @@ def test_a_python_tools_status_is_left_to_its_agent(folder):
     assert job.state == "waiting_agent"
     assert "not running" in job.sentence
     assert inbox.pending(path)[0].kind == "status"
+
+
+def test_the_agents_answer_ends_the_question(folder):
+    path = folder / "a.db"
+    with writing(path) as connection:
+        rows.a_boot(connection)
+        rows.a_task(connection)
+        rows.a_step(
+            connection,
+            status="pending",
+            output_json=None,
+            profile_json=python_profile(None, True, None).canonical,
+        )
+        rows.an_attempt(connection, verdict="unknown", kind="raised")
+    swept()
+    with held(path):
+        job = query(path)
+        inbox.remove(inbox.pending(path)[0])
+        assert jobs.follow(job).sentence == "The agent took the question in; it has not answered yet."
+        with writing(path) as connection:
+            rows.insert(
+                connection,
+                "agent_evidence",
+                task_id="t",
+                step_index=0,
+                attempt=1,
+                asked_at=clock.now_text(),
+                asked_boottime=1.0,
+                os_boot_id="os",
+                answer="exists",
+                source="tool",
+                revision=rows.BOOT + 90,
+            )
+        job = jobs.follow(job)
+    assert (job.state, job.sentence) == ("done", "The provider says the effect exists.")
