@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -16,6 +17,12 @@ _PRAGMAS: dict[str, str | int] = {
     "journal_size_limit": 4 * 1024 * 1024,
     "synchronous": FULL,
 }
+# A commit takes the log up in passing, but only while nobody reads. Past this length it waits for the readers, each of
+# which may take half a second; where one takes longer, it lets the log grow by a step before it waits again.
+LONGEST_LOG = 6 * 1024 * 1024
+_LOG_STEP = 1024 * 1024
+_BUSY_SECONDS = 10.0
+_READERS_MILLISECONDS = 1000
 
 
 def refuse_network(path: Path) -> None:
@@ -43,7 +50,7 @@ def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
     if fresh:
         # Nobody has it open yet, so closing this descriptor drops nobody's lock.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     try:
         if fresh:
@@ -55,6 +62,26 @@ def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def shorten_log(connection: sqlite3.Connection, path: Path, *, limit: int) -> int:
+    """After a commit: empty a log longer than `limit`, waiting for its readers. Returns the limit for the next time."""
+    try:
+        size = os.stat(f"{path}-wal").st_size
+    except OSError:
+        return limit
+    if size <= limit:
+        return limit
+    # The commit has happened: whatever goes wrong here is for the next one to run into.
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute(f"PRAGMA busy_timeout = {_READERS_MILLISECONDS}")
+        try:
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
+        if not busy:
+            return LONGEST_LOG
+    return size + _LOG_STEP
 
 
 def _set_pragmas(connection: sqlite3.Connection, path: Path) -> None:

@@ -53,9 +53,8 @@ class Store:
         self._synchronous = connection.FULL
         self._broken = False
         self._outcome_tries = outcome_tries
-        self._count = 0
-        self.boot = 0
-        self.revision = 0
+        self._log_limit = connection.LONGEST_LOG
+        self._count = self.boot = self.revision = 0
         connection.refuse_network(path)
         self._lock = Lock(path, role=role)
         try:
@@ -169,6 +168,7 @@ class Store:
             if not transaction.is_committed(self._connection):
                 raise
         self.revision = max(self.revision, transaction.revised)
+        self._log_limit = connection.shorten_log(self._connection, self.path, limit=self._log_limit)
         return result
 
     def _fence(self, transaction: Transaction) -> None:

@@ -15,9 +15,9 @@ T = TypeVar("T")
 _DEADLINE_SECONDS = 30.0
 
 
-def until(condition: Callable[[], T], what: str = "it") -> T:
+def until(condition: Callable[[], T], what: str = "it", *, seconds: float = _DEADLINE_SECONDS) -> T:
     """The first truthy value of `condition`; fails the test, naming `what`, when there is none for a long time."""
-    deadline = time.monotonic() + _DEADLINE_SECONDS
+    deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what} did not happen in time"
         time.sleep(0.01)
@@ -43,10 +43,10 @@ def steps(journal: Path, task_id: str) -> list[sqlite3.Row]:
     return rows(journal, "SELECT * FROM agent_step_journal WHERE task_id = ? ORDER BY step_index", task_id)
 
 
-def step(journal: Path, task_id: str, index: int) -> sqlite3.Row | None:
-    """One step, or None."""
-    found = [one for one in steps(journal, task_id) if one["step_index"] == index]
-    return found[0] if found else None
+def step(journal: Path, task_id: str, index: int) -> sqlite3.Row:
+    """One step that is there."""
+    [found] = [one for one in steps(journal, task_id) if one["step_index"] == index]
+    return found
 
 
 def attempts(journal: Path, task_id: str, index: int) -> list[sqlite3.Row]:
@@ -73,5 +73,4 @@ def is_in_flight(journal: Path, task_id: str, index: int) -> bool:
 
 def hold_reason(journal: Path, task_id: str, index: int) -> str | None:
     """Why the step is held, or None."""
-    found = step(journal, task_id, index)
-    return found["hold_reason"] if found is not None else None
+    return next((one["hold_reason"] for one in steps(journal, task_id) if one["step_index"] == index), None)

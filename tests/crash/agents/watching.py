@@ -23,7 +23,6 @@ if __name__ == "__main__":
             seen = max(seen, changes.highest_revision)
             for task in reader.tasks().items:
                 reader.steps(task.task_id)
-                reader.attempts(task.task_id, None)
             reader.pending()
             reader.counts()
             polls += 1
