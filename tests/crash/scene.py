@@ -148,7 +148,6 @@ class Scene:
     def decision(self, kind: str, task_id: str, index: int, **other: object) -> dict[str, object]:
         """The message of `decide`."""
         step = looking.step(self.journal, task_id, index)
-        assert step is not None
         sent = [one for one in looking.attempts(self.journal, task_id, index) if one["verdict"] != "not_sent"]
         return {
             "kind": "decision",

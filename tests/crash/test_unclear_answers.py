@@ -110,8 +110,9 @@ def test_an_agent_killed_while_its_provider_is_away_keeps_its_place(scene):
     for number in range(1, 3):
         agent = scene.start()
         until(
-            lambda least=number: len(attempts(scene.journal, "t", 1)) >= least
-            and not is_in_flight(scene.journal, "t", 1),
+            lambda least=number: (
+                len(attempts(scene.journal, "t", 1)) >= least and not is_in_flight(scene.journal, "t", 1)
+            ),
             "a try",
         )
         agent.kill()
