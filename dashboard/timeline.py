@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import zip_longest
 
 from dashboard.axis import Axis, Fold, Interval, Tick, percent
 from journal.models import Attempt, Boot, ModelCall, Run, Step
@@ -197,7 +198,7 @@ class _Death:
 def _deaths(boots: Sequence[Boot], first: float, last: float, live: int | None) -> list[_Death]:
     agents = sorted((boot for boot in boots if boot.role == "agent"), key=lambda boot: boot.boot)
     deaths: list[_Death] = []
-    for boot, successor in zip(agents, [*agents[1:], None], strict=True):
+    for boot, successor in zip_longest(agents, agents[1:]):
         if successor is None and (boot.ended is None or boot.boot == live):
             continue
         back = successor.started_at.timestamp() if successor and successor.started_at else None

@@ -121,6 +121,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
     jobs = Job.objects.filter(journal=opened.file, task_id=task_id, step_index=index).order_by("-created_at")
     job = jobs.first()
+    open_job = job is not None and job.is_open
     pending = step.status == "pending"
     href = reverse("step", args=[opened.file.pk, task_id, index])
     evidence = tuple(reader.evidence(task_id, index))
@@ -148,7 +149,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         decisions=tuple((decision, said(decision)) for decision in reader.decisions(task_id, index)),
         calls=tuple(_call(call) for call in reader.model_calls(task_id, index)),
         intent=intent,
-        choices=choices(opened.file.pk, step, signal.state) if pending and decides else (),
+        choices=choices(opened.file.pk, step, signal.state) if pending and decides and not open_job else (),
         job=job if job and (job.is_open or pending) else None,
         window_left=(until - opened.now).total_seconds() if until else None,
         version=version(opened, polls=pending) + (f"-{job.state}" if job else ""),

@@ -1,0 +1,80 @@
+"""One small fleet every page can be looked at with: a task that was killed and resumed, and hostile neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.urls import reverse
+
+from agents.models import JournalFile
+from journal import clock
+from tests.builders import fleet
+from tests.builders.fleet import rows
+
+NOW = datetime(2026, 11, 1, 10, 20, tzinfo=UTC)
+HOSTILE = '<div hx-post="/approve/1" hx-trigger="load">\u202e{{ 7*7 }}</div>'
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Where the fleet lies and what the dashboard calls it."""
+
+    folder: Path
+    triage: JournalFile
+
+    def task(self, task_id: str = "report/42?") -> str:
+        return reverse("task", args=[self.triage.pk, task_id])
+
+    def step(self, index: int, task_id: str = "report/42?", name: str = "step") -> str:
+        return reverse(name, args=[self.triage.pk, task_id, index])
+
+
+@pytest.fixture
+def still_clock(monkeypatch) -> datetime:
+    """Ages on a page do not move between two requests of one test."""
+    monkeypatch.setattr(clock, "wall", lambda: NOW)
+    return NOW
+
+
+@pytest.fixture
+def small_fleet(tmp_path, settings, still_clock, db) -> Fleet:
+    """`report/42?`: killed in step 2, resumed by boot 2; `hostile`: a held intent with hostile names."""
+    settings.STEPKEEPER_JOURNALS = ()
+    path = tmp_path / "triage.db"
+    with fleet.writing(path) as connection:
+        rows.a_boot(connection, 1, ended_at=_at(6), ended="SIGKILL")
+        rows.a_boot(connection, 2, started_at=_at(8), pid=4243)
+        rows.a_task(connection, "report/42?", status="completed", ended_at=_at(12), updated_at=_at(12))
+        rows.a_step(connection, "report/42?", 0, tool_name="read_report", effect="read_only", updated_at=_at(1))
+        rows.a_step(connection, "report/42?", 1, tool_name="call_model", effect="model", updated_at=_at(3))
+        fleet.a_model_call(connection, "report/42?", 1)
+        rows.a_step(connection, "report/42?", 2, updated_at=_at(9), created_at=_at(5), committed_boot=2, duration=None)
+        rows.an_attempt(connection, "report/42?", 2, 1, started_at=_at(5), ended_at=None, verdict=None, kind=None)
+        rows.an_attempt(connection, "report/42?", 2, 2, boot=2, started_at=_at(8), ended_at=_at(9))
+        fleet.a_run(connection, "report/42?", 0, ended_at=_at(6))
+        fleet.a_run(connection, "report/42?", 1, boot=2, started_at=_at(8), served_through=1)
+        rows.a_task(connection, HOSTILE, status="waiting", wait_reason="held: step 0: no_key_no_status")
+        rows.a_step(
+            connection,
+            HOSTILE,
+            0,
+            tool_name=HOSTILE,
+            status="pending",
+            output_json=None,
+            output_bytes=None,
+            hold_reason="no_key_no_status",
+            arguments={"text": HOSTILE},
+            committed_boot=None,
+            duration=None,
+        )
+        rows.an_attempt(connection, HOSTILE, 0, 1, ended_at=None, verdict=None, kind=None)
+    fleet.watched(tmp_path, settings)
+    fleet.swept()
+    return Fleet(tmp_path, fleet.journal_file(path))
+
+
+def _at(seconds: int) -> str:
+    return f"2026-11-01T10:00:{seconds:02d}.000000Z"

@@ -1,0 +1,184 @@
+"""Deciding about a held step: what is shown is what is bound, and a POST decides at most once."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from agents.models import AuditEvent, Job
+from dashboard import binding
+from journal import clock
+from tests.builders import fleet
+from tests.builders.fleet import rows
+from tests.builders.held import TASK, a_held_step, hook
+from tests.dashboard.ladder import assert_closed, signed_in, text
+
+pytestmark = pytest.mark.django_db
+KINDS = ("replay", "mark_committed", "mark_not_applied", "abandon")
+
+
+@pytest.fixture
+def held(tmp_path, settings):
+    """A held step of a webhook that knows neither keys nor status, and its page."""
+    path = tmp_path / "hook.db"
+    with contextlib.closing(hook()) as server:
+        a_held_step(path, server.url)
+        fleet.watched(tmp_path, settings)
+        fleet.swept()
+        pk = fleet.journal_file(path).pk
+        yield lambda name="step", *rest: reverse(name, args=[pk, TASK, 0, *rest])
+
+
+def sealed(page: str) -> str:
+    found = re.search(r'name="binding" value="([^"]+)"', page)
+    assert found
+    return found[1]
+
+
+def form(page: str, **more: str) -> dict[str, str]:
+    return {"binding": sealed(page), "reason": "The channel shows no such message.", **more}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_confirmation_shows_the_bytes_the_key_and_what_if_wrong(held, kind):
+    page = text(signed_in("operator").get(held("decide", kind)))
+    assert "&quot;text&quot;:&quot;hello&quot;" in page
+    assert "1 dispatch may have left this machine" in page
+    assert "If you are wrong" in page
+    assert "expires" in page
+    assert page.count("recomputed: equal") == 2
+    assert not Job.objects.exists()
+
+
+def test_the_final_button_names_its_effect(held):
+    page = text(signed_in("operator").get(held("decide", "replay")))
+    assert re.search(r"Approve replay: sends 16 bytes to 127\.0\.0\.1:\d+", page)
+    assert "autofocus" not in page
+
+
+def test_a_post_makes_one_job_and_the_same_post_again_makes_none(held):
+    client = signed_in("operator")
+    body = form(text(client.get(held("decide", "replay"))))
+    first = client.post(held("decide", "replay"), body)
+    second = client.post(held("decide", "replay"), body)
+    job = Job.objects.get()
+    assert first.headers["Location"] == second.headers["Location"] == reverse("job", args=[job.uuid])
+    assert (job.decision, job.reason, job.dispatches) == ("replay", body["reason"], 1)
+
+
+def test_two_people_with_two_pages_share_one_job(held):
+    one, two = signed_in("operator"), signed_in("admin")
+    for client in (one, two):
+        assert client.post(held("decide", "replay"), form(text(client.get(held("decide", "replay"))))).status_code == 302
+    assert Job.objects.count() == 1
+
+
+def test_a_decision_without_a_reason_asks_for_one_and_decides_nothing(held):
+    client = signed_in("operator")
+    response = client.post(held("decide", "abandon"), form(text(client.get(held("decide", "abandon"))), reason=" "))
+    assert response.status_code == 422
+    assert "Say why" in text(response)
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("output", ["", "{'a': 1}", "NaN", "[1,"])
+def test_mark_committed_wants_json(held, output):
+    client = signed_in("operator")
+    body = form(text(client.get(held("decide", "mark_committed"))), output=output, reference="#7")
+    response = client.post(held("decide", "mark_committed"), body)
+    assert response.status_code == 422
+    assert not Job.objects.exists()
+
+
+def test_mark_committed_carries_output_and_reference(held):
+    client = signed_in("operator")
+    body = form(text(client.get(held("decide", "mark_committed"))), output='{"number": 7}', reference="#7")
+    assert client.post(held("decide", "mark_committed"), body).status_code == 302
+    job = Job.objects.get()
+    assert (job.output_json, job.reference) == ('{"number": 7}', "#7")
+
+
+@pytest.mark.parametrize("role", ["viewer", "payload_viewer"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_may_not_decide_gets_403_and_the_refusal_is_audited(held, role, kind):
+    client = signed_in(role)
+    assert client.get(held("decide", kind)).status_code == 403
+    assert client.post(held("decide", kind), {"reason": "x"}).status_code == 403
+    assert client.post(held("query")).status_code == 403
+    assert AuditEvent.objects.filter(allowed=False, actor_name=role).count() == 3
+    assert not Job.objects.exists()
+
+
+def test_anonymous_people_are_sent_to_sign_in(held):
+    for url, method in ((held("decide", "replay"), "get"), (held("decide", "replay"), "post"), (held("query"), "post")):
+        assert_closed(url, method=method)
+
+
+def test_other_methods_unknown_kinds_and_steps_are_refused(held):
+    client = signed_in("operator")
+    assert client.delete(held("decide", "replay")).status_code == 405
+    assert client.get(held("query")).status_code == 405
+    assert client.get(held("decide", "delete_everything")).status_code == 404
+    assert client.post(held("query").replace("/0/", "/5/")).status_code == 404
+
+
+def test_a_forged_and_a_borrowed_binding_decide_nothing(held):
+    operator, admin = signed_in("operator"), signed_in("admin")
+    page = text(operator.get(held("decide", "replay")))
+    forged = {"binding": "made:up", "reason": "because"}
+    assert operator.post(held("decide", "replay"), forged).status_code == 409
+    assert admin.post(held("decide", "replay"), form(page)).status_code == 409  # another person's page
+    assert operator.post(held("decide", "abandon"), form(page)).status_code == 409  # another decision's page
+    assert not Job.objects.exists()
+    assert AuditEvent.objects.filter(allowed=False).count() == 3
+
+
+def test_what_changed_meanwhile_is_said_and_nothing_is_decided(held, tmp_path):
+    client = signed_in("operator")
+    page = text(client.get(held("decide", "replay")))
+    with fleet.writing(tmp_path / "hook.db") as connection:
+        rows.an_attempt(connection, TASK, 0, 2, verdict="unknown", kind="lost_answer", boot=2)
+    response = client.post(held("decide", "replay"), form(page))
+    assert response.status_code == 409
+    assert "dispatched 1 times when you were shown it; now it is 2" in text(response)
+    assert not Job.objects.exists()
+
+
+def test_a_page_older_than_a_decision_may_be_decides_nothing(held, monkeypatch, settings):
+    client = signed_in("operator")
+    page = text(client.get(held("decide", "replay")))
+    later = clock.wall() + timedelta(seconds=settings.STEPKEEPER_DECISION_TTL + 1)
+    monkeypatch.setattr(clock, "wall", lambda: later)
+    response = client.post(held("decide", "replay"), form(page))
+    assert response.status_code == 409
+    assert "older than a decision may be" in text(response)
+
+
+def test_query_status_now_makes_a_job(held):
+    response = signed_in("operator").post(held("query"))
+    assert response.headers["Location"] == reverse("job", args=[Job.objects.get(kind="query_status").uuid])
+
+
+def test_while_a_job_is_open_the_step_leads_to_it_and_offers_nothing_else(held):
+    client = signed_in("operator")
+    client.post(held("query"))
+    page = text(client.get(held()))
+    assert reverse("job", args=[Job.objects.get().uuid]) in page
+    assert "Approve replay" not in page
+
+
+def test_a_step_that_is_settled_offers_and_takes_no_decision(small_fleet):
+    client = signed_in("operator")
+    assert client.get(small_fleet.step(2) + "decide/replay/").status_code == 409
+    assert client.post(small_fleet.step(2) + "query/").status_code == 409
+
+
+def test_a_binding_survives_any_task_id():
+    made = binding.make(
+        journal_id=1, task_id="a\udcff/\u202e", step_index=0, kind="replay", key="k", payload_sha256="p", dispatches=1, user_id=1
+    )
+    assert binding.unseal(binding.seal(made)) == made

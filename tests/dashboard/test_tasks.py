@@ -1,0 +1,150 @@
+"""The list of tasks and one task's timeline."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from dashboard import addresses
+from tests.builders import fleet
+from tests.builders.fleet import rows
+from tests.dashboard.conftest import HOSTILE
+from tests.dashboard.ladder import assert_closed, assert_page, assert_unchanged_is_204, signed_in, text
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_list_is_a_page_and_a_part(small_fleet):
+    page = assert_page("/tasks/", part="tasks-table")
+    assert "report/42?" in page
+    assert "held at step 0: nothing can tell" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("agent=triage", True),
+        ("agent=nobody", False),
+        ("status=completed", True),
+        ("status=failed", False),
+        ("text=42%3F", True),
+        ("text=43", False),
+        ("status=nonsense", True),
+    ],
+)
+def test_filters_stand_in_the_url(small_fleet, query, found):
+    page = text(signed_in().get(f"/tasks/?{query}"))
+    assert (">report/42?<" in page) is found
+    if not found:
+        assert "No task matches this filter" in page
+
+
+def test_an_empty_fleet_says_what_would_appear_and_how(db, settings):
+    settings.STEPKEEPER_JOURNALS = ()
+    assert "python -m journal submit" in text(signed_in().get("/tasks/"))
+
+
+def test_a_cursor_that_is_none_is_a_404(small_fleet):
+    assert signed_in().get("/tasks/?after=nonsense").status_code == 404
+
+
+def test_older_tasks_follow_by_cursor_and_none_is_lost(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        for number in range(60):
+            rows.a_task(connection, f"bulk-{number}", revision=rows.BOOT * 2 + 1 + number, status="completed")
+    fleet.reread(small_fleet.triage)
+    first = text(signed_in().get("/tasks/"))
+    older = re.search(r'href="(/tasks/\?after=[^"]+)"', first)
+    assert older
+    second = text(signed_in().get(older[1]))
+    names = re.findall(r">(bulk-\d+)<", first + second)
+    assert len(names) == len(set(names)) == 60
+
+
+def test_new_tasks_raise_a_pill_and_move_no_row(small_fleet):
+    client = signed_in()
+    page = text(client.get("/tasks/"))
+    poll = re.search(r'id="tasks-new"[^>]*hx-get="([^"]+)"', page)
+    assert poll
+    url = poll[1].replace("&amp;", "&")
+    headers = {"HX-Request": "true", "HX-Target": "tasks-new"}
+    assert client.get(url, headers=headers).status_code == 204
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.a_task(connection, "later", revision=rows.BOOT * 2 + 9, created_at="2026-11-01T10:20:30.000000Z")
+    fleet.reread(small_fleet.triage)
+    pill = text(client.get(url, headers=headers))
+    assert "1 new" in pill
+    assert "<table" not in pill
+
+
+def test_the_timeline_is_a_page_and_a_part(small_fleet):
+    page = assert_page(small_fleet.task(), part="task-timeline")
+    assert "SIGKILL · boot 1 → 2" in page
+    assert "reused · paid 10:00:01" in page
+    assert 'fill="url(#hatch)"' in page
+    assert "2 served from the journal" in page
+
+
+def test_a_finished_task_does_not_poll_and_an_unfinished_one_does(small_fleet):
+    assert "hx-trigger" not in text(signed_in().get(small_fleet.task()))
+    url = small_fleet.task(HOSTILE)
+    assert_unchanged_is_204(url, part="task-timeline", page=text(signed_in().get(url)))
+
+
+def test_tokens_and_cost_of_a_model_step_stand_in_its_row(small_fleet):
+    page = text(signed_in().get(small_fleet.task()))
+    assert "1,500" in page
+    assert "$0.005350" in page
+
+
+@pytest.mark.parametrize("task_id", ["a/b", "what?", "x#y", "..", " ", "", "é", "\u202e", "a" * 300, "-", "%2F"])
+def test_any_task_id_has_one_address(task_id):
+    assert addresses.decode(addresses.encode(task_id)) == task_id
+
+
+@pytest.mark.parametrize("part", ["zzz=", "!!", "a", "YQ==", "/w", "Zm9", quote("ä"), "A" * 5000])
+def test_an_address_that_is_none_is_a_404(small_fleet, part):
+    assert signed_in().get(f"/tasks/{small_fleet.triage.pk}/{part}/").status_code == 404
+
+
+@pytest.mark.parametrize("journal", ["0", "99999", "9223372036854775807", "9" * 40])
+def test_an_unknown_journal_is_a_404(small_fleet, journal):
+    assert signed_in().get(f"/tasks/{journal}/YQ/").status_code == 404
+
+
+def test_an_unknown_task_is_a_404(small_fleet):
+    assert signed_in().get(small_fleet.task("nobody knows it")).status_code == 404
+    assert_closed(small_fleet.task(), method="get")
+
+
+def test_hostile_names_arrive_escaped_and_visible(small_fleet):
+    for url in ("/tasks/", "/", "/pending/", small_fleet.task(HOSTILE), small_fleet.step(0, HOSTILE)):
+        page = text(signed_in("operator").get(url))
+        assert 'hx-post="/approve/1"' not in page
+        assert "\u202e" not in page
+        assert "U+202E" in page
+        assert "{{ 7*7 }}" in page
+
+
+def test_a_journal_that_cannot_be_read_is_a_card(small_fleet):
+    path = small_fleet.folder / "triage.db"
+    path.write_bytes(b"not a database, and long enough to be looked at " * 50)
+    for name in ("triage.db-wal", "triage.db-shm"):
+        (small_fleet.folder / name).unlink(missing_ok=True)
+    response = signed_in().get(small_fleet.task())
+    assert response.status_code == 200
+    assert "cannot be read now" in text(response)
+    poll = signed_in().get(small_fleet.task(), headers={"HX-Request": "true"})
+    assert poll.status_code == 204
+
+
+def test_a_branch_stands_under_its_parent_with_own_and_childrens_cost(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.a_task(connection, "report/42?/left", parent_id="report/42?", status="completed", revision=rows.BOOT * 2 + 1)
+        rows.a_step(connection, "report/42?/left", 0, tool_name="left_tool", revision=rows.BOOT * 2 + 2)
+    page = text(signed_in().get(small_fleet.task()))
+    assert "left_tool" in page
+    assert 'class="depth-1"' in page
+    assert "cost, own / children" in page
