@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, StorageState, sync_playwright
 
+from tests.e2e.desk import ALIVE, STOPPED, SUPERVISED, Desk, sentence
 from tests.running_dashboard import Up, free_port
+
+# `sign_in(person, role=..., statuses=..., **options of a browser context)`
+SignIn: TypeAlias = Callable[..., Page]
+
+_STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +53,76 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield up
     finally:
         up.stop()
+
+
+@pytest.fixture(scope="session")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """One dashboard for all tests of the group "desk", and three agents: alive, waiting under supervise, stopped.
+
+    The latter two have one held errand each, named as they are.
+    """
+    with Desk(tmp_path_factory.mktemp("desk")) as desk:
+        desk.agent(ALIVE, "serve")
+        desk.scene.hook.next(drop_before_apply=True, match=sentence(SUPERVISED))
+        desk.agent(SUPERVISED, SUPERVISED, "letter", sentence(SUPERVISED), supervised=True)
+        stopped = desk.agent(STOPPED, "serve")
+        desk.hold(STOPPED, name=STOPPED, tool="postcard")
+        assert stopped.stop() == 0
+        desk.wait_held(SUPERVISED, name=SUPERVISED)
+        desk.open()
+        yield desk
+
+
+@pytest.fixture(scope="session")
+def cookies() -> dict[str, StorageState]:
+    """Who is signed in already: each person uses one link a session."""
+    return {}
+
+
+@pytest.fixture
+def sign_in(browser: Browser, desk: Desk, cookies: dict[str, StorageState]) -> Iterator[SignIn]:
+    """Pages of signed-in people, each in a browser context of its own.
+
+    The test fails when one of them wrote anything to its console (answers of the expected `statuses` apart), opened a
+    dialog, or asked any other host.
+    """
+    contexts: list[BrowserContext] = []
+    told: list[str] = []
+
+    def open_page(person: str, *, role: str = "operator", statuses: Collection[int] = (), **options: Any) -> Page:
+        context = browser.new_context(storage_state=cookies.get(person), base_url=desk.url, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        _listen(page, desk.url, told, statuses)
+        if person not in cookies:
+            page.goto(desk.link(person, role))
+            page.get_by_role("button", name=f"Sign in as {person}").click()
+            page.wait_for_url(f"{desk.url}/")
+            cookies[person] = context.storage_state()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert told == []
+
+
+def _listen(page: Page, url: str, told: list[str], statuses: Collection[int]) -> None:
+    def said(text: str) -> None:
+        status = _STATUS.match(text)
+        if status is None or int(status[1]) not in statuses:
+            told.append(text)
+
+    def opened(dialog: Dialog) -> None:
+        told.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith(f"{url}/"):
+            told.append(f"asked {request.url}")
+
+    page.on("console", lambda message: said(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("dialog", opened)
+    page.on("request", asked)
