@@ -50,9 +50,8 @@ def test_each_of_eight_rounds_survives_its_own_kill(scene):
         scene.forge.next(match=f"round {number}:", hold_after_apply=True)
     for number in range(1, 9):
         agent = scene.start()
-        index = 2 * number - 1
-        until(lambda index=index: is_in_flight(scene.journal, "long", index), f"round {number}")
         assert scene.forge.script.wait_held()
+        assert is_in_flight(scene.journal, "long", 2 * number - 1)
         agent.kill()
         scene.forge.script.release()
     scene.start()

@@ -56,10 +56,9 @@ def test_a_task_with_an_unresolved_intent_asks_no_model(scene, tool):
 
 
 def test_a_resume_costs_a_fraction_of_a_restart(scene, capsys):
-    fresh = scene.start()
+    agent = scene.start()
     scene.submit("eight_rounds", "whole", subject="doors")
     scene.completed("whole")
-    fresh.stop()
     restart = scene.model.tokens()
 
     ratios = {}
@@ -67,14 +66,12 @@ def test_a_resume_costs_a_fraction_of_a_restart(scene, capsys):
         task_id = f"killed-in-{number}"
         scene.forge.next(match=f"round {number}:", hold_after_apply=True)
         scene.submit("eight_rounds", task_id, subject="doors")
-        agent = scene.start()
         assert scene.forge.script.wait_held()
         agent.kill()
         scene.forge.script.release()
         spent = scene.model.tokens()
         agent = scene.start()
         scene.completed(task_id)
-        agent.stop()
         ratios[number] = (scene.model.tokens() - spent) / restart
     with capsys.disabled():
         print("\nresume tokens / restart tokens, killed in step 1 to 8 of 8:")

@@ -22,6 +22,15 @@ def kill_after_it_was_swallowed(scene):
     return scene.forge_gate.swallowed[0]
 
 
+def wait_for_a_try(scene, *, more_than):
+    """Wait until the step has more attempts than that, none of them under way."""
+
+    def tried():
+        return len(attempts(scene.journal, "t", 1)) > more_than and not is_in_flight(scene.journal, "t", 1)
+
+    until(tried, "another try")
+
+
 def asked(scene):
     return [one.path for one in scene.forge.requests("GET")]
 
@@ -78,14 +87,8 @@ def test_a_provider_away_for_hours_costs_no_attempt_and_the_task_ends_by_itself(
         scene.submit("once", "t", tool="pull")
     agent = scene.start()
     lost = 1 if killed_first else 0
-    for hour in range(6):
-        seen = len(attempts(scene.journal, "t", 1))
-        until(
-            lambda before=max(seen, lost): (
-                len(attempts(scene.journal, "t", 1)) > before and not is_in_flight(scene.journal, "t", 1)
-            ),
-            f"another try in hour {hour}",
-        )
+    for _ in range(6):
+        wait_for_a_try(scene, more_than=max(len(attempts(scene.journal, "t", 1)), lost))
         scene.move_clock(timedelta(hours=1))
     tried = [one["verdict"] for one in attempts(scene.journal, "t", 1)][lost:]
     assert len(tried) >= 6
@@ -107,14 +110,9 @@ def test_a_provider_away_for_hours_costs_no_attempt_and_the_task_ends_by_itself(
 def test_an_agent_killed_while_its_provider_is_away_keeps_its_place(scene):
     scene.forge_gate.refuse()
     scene.submit("once", "t", tool="pull")
-    for number in range(1, 3):
+    for number in range(2):
         agent = scene.start()
-        until(
-            lambda least=number: (
-                len(attempts(scene.journal, "t", 1)) >= least and not is_in_flight(scene.journal, "t", 1)
-            ),
-            "a try",
-        )
+        wait_for_a_try(scene, more_than=number)
         agent.kill()
         scene.move_clock(timedelta(hours=2))
     scene.forge_gate.open()
