@@ -147,6 +147,8 @@ def test_a_killed_conversation_goes_on_with_the_same_messages_and_asks_nothing_t
         # The third call never got its answer, so it is made again; the first two are not.
         assert len(api.bodies) == 4
         assert api.bodies[3] == api.bodies[2]
+    calls = rows(tmp_path / "clerk.db", "SELECT raw_usage IS NOT NULL AS told FROM agent_model_call ORDER BY id")
+    assert [call["told"] for call in calls] == [1, 1, 0, 1]
     assert len((tmp_path / "ledger.txt").read_text(encoding="utf-8").splitlines()) == 1
 
 

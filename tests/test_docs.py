@@ -1,0 +1,145 @@
+"""The documents: every name has its heading, every block of Python runs, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import journal
+from dashboard import environment
+from journal import api, codec, connection, dispatch, freeze, http, inbox, models, settle
+from journal.cli.parser import build
+from journal.holds import HOLDS
+from journal.providers import profile
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")])
+# Its blocks need servers: tests/test_adopt.py runs them.
+ALONE = [page for page in PAGES if page.name != "adopt.md"]
+RUNTIME = (CHECKOUT / "docs" / "runtime.md").read_text(encoding="utf-8")
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def headings(title: str) -> set[str]:
+    """The names that have a heading in this section of docs/runtime.md."""
+    section = re.search(rf"^## {title}$(.*?)(?=^## |\Z)", RUNTIME, re.MULTILINE | re.DOTALL)
+    assert section is not None, title
+    return set(re.findall(r"^### `(\w+)`$", section[1], re.MULTILINE))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links() -> list[tuple[Path, str]]:
+    found = [(page, link) for page in PAGES for link in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", text_of(page))]
+    return [(page, link) for page, link in found if "://" not in link]
+
+
+def python_blocks() -> list[tuple[str, str]]:
+    return [
+        (f"{page.name}-{number}", block)
+        for page in ALONE
+        for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text_of(page), re.MULTILINE | re.DOTALL))
+    ]
+
+
+def test_every_public_name_has_its_heading():
+    assert headings("Names") | headings("Errors") == set(journal.__all__)
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("Task statuses", models.TaskStatus),
+        ("Step statuses", models.StepStatus),
+        ("Effects", models.Effect),
+        ("Verdicts", models.Verdict),
+        ("Evidence", models.Answer),
+        ("Decisions", models.DecisionKind),
+    ],
+)
+def test_every_status_verdict_effect_and_decision_has_its_heading(title, words):
+    assert headings(title) == set(typing.get_args(words))
+
+
+def test_every_setting_has_its_heading():
+    page = text_of(CHECKOUT / "docs" / "settings.md")
+    missing = [one.name for one in environment.SETTINGS if f"### `{one.name}`\n" not in page]
+    assert missing == []
+
+
+def test_every_verb_of_the_command_line_has_its_heading():
+    actions = build()._subparsers
+    assert actions is not None
+    choices = actions._group_actions[0].choices
+    assert choices is not None
+    assert set(choices) <= set(re.findall(r"^## (\w+)$", text_of(CHECKOUT / "docs" / "cli.md"), re.MULTILINE))
+
+
+def test_the_words_for_held_steps_that_the_documents_use_are_words_of_the_runtime():
+    used = set(re.findall(r"held:?\s+(?:as\s+)?`(\w+)`", RUNTIME + text_of(CHECKOUT / "docs" / "known-limits.md")))
+    assert {"missing_reference", "quarantined", "attempts_used"} <= used <= set(HOLDS)
+
+
+def test_the_limits_are_those_of_the_code():
+    table = RUNTIME.partition("\n## Limits\n")[2]
+    mib = 1024 * 1024
+    rows = {
+        "nesting": f"{codec._MAX_DEPTH} levels",
+        "an output": f"{codec.MAX_OUTPUT_BYTES // mib} MiB of JSON",
+        "an HTTP answer": f"{http.MAX_BODY // mib} MiB",
+        "a message to the writer": f"{inbox.MAX_BYTES // mib} MiB",
+        "a task id": f"{api._MAX_ID_CHARACTERS} characters",
+        "dispatches by a machine": f"{profile.MAX_ATTEMPTS}, those not sent are free",
+        "starts of one step that end with its process": f"{settle.QUARANTINE_STARTS}",
+        "between the mark on disk and the first byte": f"{dispatch.MAX_SEND_DELAY:g} s",
+        "the log beside the file": f"taken up past {connection.LONGEST_LOG // mib} MiB",
+    }
+    assert (codec._INT_MIN, codec._INT_MAX) == (-(2**63), 2**64 - 1)
+    assert "| integers | −2^63 to 2^64 − 1 |" in table
+    for what, limit in rows.items():
+        assert f"| {what} | {limit} |" in table
+    assert f"fewer than\n{freeze._SHORTEST_SECRET} characters" in RUNTIME
+
+
+@pytest.mark.parametrize(("name", "block"), python_blocks(), ids=lambda value: value if "\n" not in value else "")
+def test_a_block_of_python_runs(name, block, tmp_path):
+    # Twice: a block that opens a journal must resume as well as begin.
+    for _ in range(2):
+        ran = subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+
+
+def test_every_link_leads_to_a_file_and_a_heading():
+    broken = []
+    for page, link in links():
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{page.name}: {link}")
+    assert broken == []
+
+
+def test_every_page_of_the_documents_can_be_reached_from_the_readme():
+    reached, queue = set(), [CHECKOUT / "README.md"]
+    while queue:
+        page = queue.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        targets = [(page.parent / link.partition("#")[0]).resolve() for source, link in links() if source == page]
+        queue += [target for target in targets if target.suffix == ".md" and target.exists()]
+    assert [page.name for page in PAGES if page not in reached] == []
