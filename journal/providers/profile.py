@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Literal, Self
 
 from journal.models import Answer
@@ -146,6 +147,7 @@ def version_of(canonical: str) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
+@lru_cache(maxsize=256)
 def python_profile(keyed: timedelta | None, asks: bool, horizon: timedelta | None) -> Profile:
     """The profile of a Python tool: its `keyed=` window, its `status=` function, its `horizon=`.
 
