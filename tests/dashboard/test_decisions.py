@@ -73,7 +73,9 @@ def test_a_post_makes_one_job_and_the_same_post_again_makes_none(held):
 def test_two_people_with_two_pages_share_one_job(held):
     one, two = signed_in("operator"), signed_in("admin")
     for client in (one, two):
-        assert client.post(held("decide", "replay"), form(text(client.get(held("decide", "replay"))))).status_code == 302
+        assert (
+            client.post(held("decide", "replay"), form(text(client.get(held("decide", "replay"))))).status_code == 302
+        )
     assert Job.objects.count() == 1
 
 
@@ -179,6 +181,13 @@ def test_a_step_that_is_settled_offers_and_takes_no_decision(small_fleet):
 
 def test_a_binding_survives_any_task_id():
     made = binding.make(
-        journal_id=1, task_id="a\udcff/\u202e", step_index=0, kind="replay", key="k", payload_sha256="p", dispatches=1, user_id=1
+        journal_id=1,
+        task_id="a\udcff/\u202e",
+        step_index=0,
+        kind="replay",
+        key="k",
+        payload_sha256="p",
+        dispatches=1,
+        user_id=1,
     )
     assert binding.unseal(binding.seal(made)) == made

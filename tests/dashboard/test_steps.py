@@ -47,7 +47,9 @@ def test_a_payload_viewer_sees_bytes_and_decides_nothing(small_fleet):
 
 def test_a_tampered_payload_is_told(small_fleet):
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
-        connection.execute("UPDATE agent_step_journal SET arguments_json = '{\"number\": 3}' WHERE tool_name = 'open_issue'")
+        connection.execute(
+            "UPDATE agent_step_journal SET arguments_json = '{\"number\": 3}' WHERE tool_name = 'open_issue'"
+        )
     page = text(signed_in("operator").get(small_fleet.step(2)))
     assert page.count("recomputed: DIFFERS") == 2
 

@@ -142,7 +142,9 @@ def test_a_journal_that_cannot_be_read_is_a_card(small_fleet):
 
 def test_a_branch_stands_under_its_parent_with_own_and_childrens_cost(small_fleet):
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
-        rows.a_task(connection, "report/42?/left", parent_id="report/42?", status="completed", revision=rows.BOOT * 2 + 1)
+        rows.a_task(
+            connection, "report/42?/left", parent_id="report/42?", status="completed", revision=rows.BOOT * 2 + 1
+        )
         rows.a_step(connection, "report/42?/left", 0, tool_name="left_tool", revision=rows.BOOT * 2 + 2)
     page = text(signed_in().get(small_fleet.task()))
     assert "left_tool" in page

@@ -1,0 +1,109 @@
+"""Spend, disk, alerts, audit and journals: each a page, a part, and an empty state."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents import audit
+from agents.models import Alert, JournalFile, Volume
+from journal import clock
+from tests.builders import fleet
+from tests.dashboard.conftest import HOSTILE
+from tests.dashboard.ladder import assert_page, assert_unchanged_is_204, signed_in, text
+
+pytestmark = pytest.mark.django_db
+PAGES = {
+    "/spend/": ("spend-table", "No model call in this range"),
+    "/disk/": ("disk-volumes", "No sample yet"),
+    "/alerts/": ("alerts-list", "Nothing is wrong"),
+    "/audit/": ("audit-table", "Nothing on record yet"),
+    "/journals/": ("journals-table", "No journal found"),
+}
+
+
+@pytest.mark.parametrize("url", PAGES)
+def test_an_empty_page_says_what_would_appear_and_the_command(db, settings, still_clock, url):
+    settings.STEPKEEPER_JOURNALS = ()
+    part, title = PAGES[url]
+    page = assert_page(url, part=part)
+    assert title in page
+    assert "<pre>" in page.split(title)[1]
+
+
+@pytest.mark.parametrize("url", PAGES)
+def test_a_full_page_is_a_page_and_a_part(small_fleet, url):
+    assert_page(url, part=PAGES[url][0])
+
+
+@pytest.mark.parametrize("cut", ["day", "agent", "model", "tool", "nonsense", ""])
+@pytest.mark.parametrize("over", ["24h", "7d", "30d", "nonsense"])
+def test_spend_has_every_cut_over_every_range(small_fleet, cut, over):
+    page = text(signed_in().get(f"/spend/?by={cut}&over={over}"))
+    assert page.count("$0.00535") >= 2  # the row, and the total
+    assert "genai-prices" in page
+
+
+def test_what_has_no_price_is_unpriced_and_never_free(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        connection.execute("UPDATE agent_model_call SET model = 'nobody-knows-it', revision = revision + 8589934592")
+    fleet.reread(small_fleet.triage)
+    page = text(signed_in().get("/spend/"))
+    assert "unpriced" in page
+    assert "$0<" not in page
+
+
+def test_disk_draws_the_volume_with_its_thresholds(small_fleet):
+    now = clock.wall()
+    JournalFile.objects.update(volume="/data", file_bytes=10**9)
+    Volume.objects.create(
+        mount="/data", free_bytes=5 * 10**9, total_bytes=10**11, growth_per_day=10**9, full_at=None, sampled_at=now
+    )
+    page = text(signed_in().get("/disk/"))
+    assert "95.0 % used" in page
+    assert 'class="limit" x1="90.000%"' in page
+    assert "critical" in page
+
+
+def test_open_alerts_stand_first_and_closed_ones_below(small_fleet):
+    now = clock.wall()
+    for number, closed in ((1, None), (2, now)):
+        Alert.objects.create(
+            kind="disk",
+            subject=str(number),
+            level="critical",
+            sentence=f"{HOSTILE} {number}",
+            opened_at=now,
+            changed_at=now,
+            closed_at=closed,
+        )
+    page = text(signed_in().get("/alerts/"))
+    assert page.index("&lt;/div&gt; 1") < page.index("<h2>Over</h2>") < page.index("&lt;/div&gt; 2")
+    assert_unchanged_is_204("/alerts/", part="alerts-list", page=page)
+
+
+def test_the_audit_can_be_narrowed_to_a_person_and_to_refusals(small_fleet):
+    ada = fleet.a_person("ada")
+    audit.record("request replay", actor=ada, detail=HOSTILE)
+    audit.record("request abandon", actor=fleet.a_person("eve", "viewer"), allowed=False)
+    client = signed_in()
+    assert "request replay" in text(client.get("/audit/?actor=ada"))
+    assert "request replay" not in text(client.get("/audit/?actor=eve"))
+    refusals = text(client.get("/audit/?refused=1"))
+    assert "request abandon" in refusals
+    assert "request replay" not in refusals
+
+
+@pytest.mark.parametrize("url", ["/audit/", "/alerts/"])
+def test_a_cursor_that_is_none_is_a_404(db, url):
+    assert signed_in().get(f"{url}?after=nonsense").status_code == 404
+
+
+def test_a_bad_journal_is_a_card_and_the_others_are_unaffected(small_fleet, settings):
+    (small_fleet.folder / "broken.db").write_bytes(b"no database at all" * 40)
+    (small_fleet.folder / "empty.db").touch()
+    (small_fleet.folder / "folder.db").mkdir()
+    fleet.swept()
+    page = text(signed_in().get("/journals/"))
+    assert page.count('class="note bad"') == 3
+    assert 'href="/tasks/?agent=triage"' in page
+    assert "report/42?" in text(signed_in().get("/tasks/"))

@@ -1,0 +1,115 @@
+"""The timeline's geometry: a true axis, folded gaps, restarts, reuse."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard import timeline
+from dashboard.axis import LEFT, MAX_FOLDS, RIGHT, Axis
+from journal.models import Attempt, Boot, Run, Step
+
+START = datetime(2026, 11, 1, 10, tzinfo=UTC)
+interval = st.tuples(st.floats(0, 10**7), st.floats(0, 10**5)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def percent(text: str) -> float:
+    return float(text.rstrip("%"))
+
+
+@given(st.lists(interval, min_size=1, max_size=30), st.lists(st.floats(-10, 10**7 + 10**5), max_size=10))
+def test_later_is_never_further_left_and_nothing_leaves_the_axis(intervals, moments):
+    axis = Axis.over(intervals)
+    places = [axis.place(moment) for moment in sorted(moments)]
+    assert places == sorted(places)
+    assert all(LEFT - 0.001 <= place <= RIGHT + 0.001 for place in places)
+    assert len(axis.folds) <= MAX_FOLDS
+
+
+def test_equal_times_are_drawn_equally_long():
+    axis = Axis.over([(0, 10), (10, 20), (20, 40)])
+    assert axis.place(10) - axis.place(0) == pytest.approx(axis.place(20) - axis.place(10))
+    assert axis.place(40) - axis.place(20) == pytest.approx(2 * (axis.place(10) - axis.place(0)))
+
+
+def test_a_long_idle_gap_folds_to_a_notch_that_says_how_long():
+    axis = Axis.over([(0, 10), (11530, 11540)])
+    assert [fold.label for fold in axis.folds] == ["3 h 12 m"]
+    assert axis.place(11540) - axis.place(11530) == pytest.approx(axis.place(10) - axis.place(0))
+
+
+def test_instants_without_length_are_spread_and_not_folded_away():
+    assert not Axis.over([(0, 0), (10, 10), (20, 20)]).folds
+    assert [fold.label for fold in Axis.over([(0, 0), (10, 10), (20, 20), (90000, 90000)]).folds] == ["24 h 59 m"]
+
+
+def test_no_time_at_all_draws_nothing():
+    frame = timeline.frame([], [], live=None, now=START, running=False, open_=False)
+    assert frame.axis.place(0) == LEFT
+    assert timeline.bar([], frame.axis) is None
+
+
+def boot(number: int, start: float, end: float | None, ended: str | None, role: str = "agent") -> Boot:
+    return Boot(number, role, 1, "here", "os", at(start), at(end) if end is not None else None, ended)
+
+
+def spans(*pairs: tuple[float, float]) -> list[timeline.Span]:
+    return [timeline.Span(at(start).timestamp(), at(end).timestamp(), "applied", "") for start, end in pairs]
+
+
+def test_a_restart_is_a_line_where_the_daemon_died():
+    boots = [boot(1, -5, 6, "SIGKILL"), boot(2, 8, None, None)]
+    frame = timeline.frame(spans((0, 6), (8, 10)), boots, live=2, now=at(20), running=False, open_=False)
+    assert [restart.flag for restart in frame.restarts] == ["SIGKILL · boot 1 → 2"]
+    assert percent(frame.restarts[0].x) == pytest.approx(frame.axis.place(at(6).timestamp()), abs=0.001)
+
+
+def test_only_agents_restart_and_only_while_the_task_lived():
+    boots = [
+        boot(1, -500, -400, "SIGKILL"),
+        boot(2, -390, 6, "exit 1"),
+        boot(3, 7, 7.5, "clean", role="worker"),
+        boot(4, 8, 900, "SIGKILL"),
+        boot(5, 901, None, None),
+    ]
+    frame = timeline.frame(spans((0, 6), (8, 10)), boots, live=5, now=at(1000), running=False, open_=False)
+    assert [restart.flag for restart in frame.restarts] == ["exit 1 · boot 2 → 4"]
+
+
+def test_a_crashed_task_shows_the_death_nobody_followed():
+    boots = [boot(1, -5, 30, "out of memory")]
+    frame = timeline.frame(spans((0, 6)), boots, live=None, now=at(60), running=False, open_=True)
+    assert [restart.flag for restart in frame.restarts] == ["out of memory · boot 1, not restarted"]
+
+
+def test_flags_close_together_take_different_tiers():
+    boots = [boot(n, n * 2.0, n * 2.0 + 1, "SIGKILL") for n in range(1, 4)]
+    frame = timeline.frame(spans((0, 100)), boots, live=None, now=at(100), running=False, open_=False)
+    assert len({restart.y for restart in frame.restarts}) == 3
+
+
+def a_step(**more: object) -> Step:
+    return Step("t", 0, "send", "committed", "mutating", "k", None, None, at(0), at(5), **more)  # type: ignore[arg-type]
+
+
+def test_an_attempt_without_outcome_ends_where_its_boot_did_and_is_unknown():
+    attempt = Attempt("t", 0, 1, 1, at(1), 1.0, "os")
+    (span,) = timeline.spans_of(a_step(), [attempt], [], boots=[boot(1, 0, 3, "SIGKILL")], live=2, now=at(60))
+    assert (span.end, span.state) == (at(3).timestamp(), "unknown")
+    (span,) = timeline.spans_of(a_step(), [attempt], [], boots=[boot(1, 0, None, None)], live=1, now=at(60))
+    assert (span.end, span.state) == (at(60).timestamp(), "running")
+
+
+def test_only_runs_after_the_commit_count_as_reuse():
+    first = Run("t", 0, 1, at(0), at(6), -1, None)
+    second = Run("t", 1, 2, at(8), None, 0, None)
+    earlier = Run("t", 2, 1, at(2), None, 0, None)
+    assert timeline.served_by(a_step(committed_boot=1), [first, second, earlier]) == 1
+    assert timeline.served_by(a_step(committed_boot=1), [first]) == 0

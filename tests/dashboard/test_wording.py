@@ -1,0 +1,89 @@
+"""How numbers, times and hostile text read."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard import visible, wording
+
+NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "—"),
+        (0.0004, "0.4 ms"),
+        (0.34, "340 ms"),
+        (0.9999, "1.0 s"),
+        (12.2, "12 s"),
+        (60, "1 m"),
+        (11520, "3 h 12 m"),
+        (200000, "2 d 7 h"),
+        (-12, "−12 s"),
+    ],
+)
+def test_durations_have_at_most_two_units(seconds, words):
+    assert wording.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "just now"), (14, "14 s ago"), (840, "14 m ago"), (-90, "in 1 m 30 s")]
+)
+def test_times_have_their_age_in_words(seconds, words):
+    assert wording.age(NOW - timedelta(seconds=seconds), NOW) == words
+
+
+@pytest.mark.parametrize(("count", "words"), [(None, "—"), (1, "1 byte"), (1482, "1,482 bytes"), (10**6, "977 KiB")])
+def test_sizes_have_their_unit(count, words):
+    assert wording.size(count) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (None, "unpriced"),
+        ("0", "$0"),
+        ("0.00535", "$0.005350"),
+        ("0.0000000001", "< $0.000001"),
+        ("1234.5", "$1,234.50"),
+    ],
+)
+def test_an_unknown_price_is_never_zero(amount, words):
+    assert wording.money(None if amount is None else Decimal(amount)) == words
+
+
+@given(st.text())
+def test_no_text_reorders_hides_or_becomes_markup(text):
+    shown = visible.line(text) + visible.block(text)
+    plain = re.sub(r'<span class="ctl" title="[^"<]*">[^<]*</span>', "", shown)
+    assert "<" not in plain
+    assert not re.search("[\x00-\x08\x0b-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", shown)
+
+
+def test_what_a_limit_cuts_off_is_counted():
+    assert "… 996 more characters" in visible.line("x" * 1000, 4)
+    assert visible.line("x" * 4, 4) == "xxxx"
+
+
+def test_a_byte_that_is_no_text_shows_its_value():
+    assert ">0xFF<" in visible.line("\udcff")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(settings.BASE_DIR, "templates").rglob("*.html")), ids=lambda path: path.name
+)
+def test_no_template_holds_inline_script_style_or_unescaped_text(path):
+    source = path.read_text()
+    assert not re.search(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son[a-z]+=|hx-on|javascript:", source)
+    assert not re.search(r"\|\s*safe|autoescape|mark_safe", source)
+    assert "http://" not in source
+    assert "https://" not in source
