@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-_BYTES = 1024 * 1024
+BYTES = 1024 * 1024
 
 
 def keep(journal: Path) -> None:
@@ -14,7 +14,7 @@ def keep(journal: Path) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(_path(journal), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(descriptor, 0, _BYTES)
+            os.posix_fallocate(descriptor, 0, BYTES)
         finally:
             os.close(descriptor)
 

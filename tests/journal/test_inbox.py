@@ -1,0 +1,176 @@
+"""Messages reach a journal's writer once, whole and in order."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from journal import UsageError, inbox
+from tests.journal.agent import World, opened, python, rows, task_row
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "j.db"
+
+
+def submit(path, task_id, **more):
+    body = {"kind": "submit", "handler": "triage", "task_id": task_id, "input": {"n": 1}}
+    return inbox.post(path, {**body, **more})
+
+
+def handler(task, n):
+    return n
+
+
+def with_handler(path, **options):
+    return opened(path, World(), handlers={"triage": handler}, **options)
+
+
+def test_a_message_is_a_private_file_in_a_private_folder(path):
+    submit(path, "a")
+    folder = inbox.inbox_path(path)
+    (file,) = folder.iterdir()
+    assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    assert json.loads(file.read_bytes())["task_id"] == "a"
+
+
+def test_a_message_and_its_folder_are_synced_before_the_sender_goes_on(path, tmp_path):
+    code = """
+        import os, sys
+        from pathlib import Path
+        from journal import inbox
+        synced = []
+        real = os.fsync
+        def fsync(descriptor):
+            synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+            real(descriptor)
+        os.fsync = fsync
+        inbox.post(sys.argv[1], {"kind": "cancel", "task_id": "t"})
+        print(*synced, sep="\\n")
+    """
+    done = python(code, path)
+    assert done.returncode == 0, done.stderr
+    folder, message, again = done.stdout.split()
+    assert (folder, again) == (tmp_path.name, "j.db.inbox")
+    assert message.startswith(".")
+
+
+def test_messages_are_read_in_the_order_they_were_posted(path):
+    ids = [submit(path, f"t{number}") for number in range(20)]
+    assert [message.message_id for message in inbox.pending(path)] == ids
+
+
+def test_an_applied_message_is_gone_and_was_applied_once(path):
+    submit(path, "a")
+    with with_handler(path) as journal:
+        journal.recover()
+        journal.apply_inbox()
+    assert inbox.pending(path) == []
+    assert [row["task_id"] for row in rows(path, "SELECT task_id FROM agent_task")] == ["a"]
+
+
+def test_a_message_posted_twice_under_one_id_is_applied_once(path):
+    for _ in range(2):
+        submit(path, "a", message_id="m-1")
+    with with_handler(path) as journal:
+        report = journal.recover()
+        assert (report.messages, task_row(path, "a")["conflict"]) == (2, None)
+    with with_handler(path) as journal:
+        revision = task_row(path, "a")["revision"]
+        submit(path, "a", message_id="m-1")
+        journal.apply_inbox()
+        assert task_row(path, "a")["revision"] == revision
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"3",
+        b'{"kind": "submit"}',
+        b'{"kind": "nonsense", "message_id": "m"}',
+        b"[" * 200_000,
+        b'{"kind": "submit", "message_id": "m", "handler": "triage", "task_id": "\\ud83d", "input": {}}',
+        b'{"kind": "submit", "message_id": "m", "handler": "triage", "task_id": "x", "input": {"n": NaN}}',
+        b'{"kind": "submit", "message_id": "m", "handler": "triage", "task_id": ["x"], "input": {}}',
+        b'{"kind": "decision", "message_id": "m", "decision": "abandon", "task_id": "t", "step_index": -1}',
+        b'{"kind": "decision", "message_id": {}, "decision": "abandon", "task_id": "t", "step_index": 0}',
+        b'{"kind": "decision", "message_id": "m", "decision": "abandon", "task_id": "t", "step_index": 0, "key": []}',
+        b'{"kind": "evidence", "message_id": "m", "task_id": "t", "step_index": 0, "answer": "maybe"}',
+        b'{"kind": "prune", "message_id": "m"}',
+    ],
+)
+def test_a_file_that_is_no_message_is_set_aside_and_the_others_are_applied(path, data):
+    folder = inbox.inbox_path(path)
+    submit(path, "before")
+    (folder / "2026-11-29T000000.000000Z-bad.json").write_bytes(data)
+    submit(path, "after")
+    with with_handler(path) as journal:
+        report = journal.recover()
+    assert [row["task_id"] for row in rows(path, "SELECT task_id FROM agent_task ORDER BY rowid")] == [
+        "before",
+        "after",
+    ]
+    assert [file.suffix for file in folder.iterdir()] == [".refused"]
+    assert sum("refused" in line for line in report.lines) == 1
+
+
+def test_evidence_with_a_value_of_the_wrong_type_is_set_aside(path):
+    world = World()
+    with opened(path, world) as journal, journal.task("t") as task:
+        task.run(world.write, "p")
+    body = {
+        "kind": "evidence",
+        "task_id": "t",
+        "step_index": 0,
+        "attempt": 1,
+        "asked_at": "2026-11-29T00:00:00.000000Z",
+        "asked_boottime": 1.0,
+        "os_boot_id": "x",
+        "answer": "absent",
+        "http_status": {"not": "a number"},
+    }
+    inbox.post(path, body)
+    with opened(path, world) as journal:
+        journal.recover()
+    assert [file.suffix for file in inbox.inbox_path(path).iterdir()] == [".refused"]
+
+
+def test_a_huge_file_and_what_is_no_file_are_set_aside_unread(path):
+    folder = inbox.inbox_path(path)
+    submit(path, "a")
+    with (folder / "0-huge.json").open("wb") as file:
+        file.truncate(inbox.MAX_BYTES + 1)
+    os.mkfifo(folder / "1-pipe.json")
+    (folder / "2-folder.json").mkdir()
+    with with_handler(path) as journal:
+        journal.recover()
+        assert task_row(path, "a")["status"] == "queued"
+    assert sorted(file.name for file in folder.iterdir()) == ["0-huge.refused", "1-pipe.refused", "2-folder.refused"]
+
+
+def test_a_half_written_message_of_a_killed_sender_is_not_read(path):
+    submit(path, "a")
+    (inbox.inbox_path(path) / ".2026-x.json.abc").write_bytes(b'{"kind"')
+    assert len(inbox.pending(path)) == 1
+
+
+def test_another_name_of_the_journal_has_the_same_inbox(path, tmp_path):
+    opened(path, World()).close()
+    alias = tmp_path / "alias.db"
+    alias.symlink_to(path)
+    submit(alias, "a")
+    assert len(inbox.pending(path)) == 1
+
+
+@pytest.mark.parametrize("bad", [{"kind": "nonsense"}, {"kind": "cancel", "message_id": "../x"}, {"kind": None}])
+def test_what_is_no_message_is_not_posted(path, bad):
+    with pytest.raises(UsageError):
+        inbox.post(path, bad)
+    assert not inbox.inbox_path(path).exists()
