@@ -105,6 +105,10 @@ class StepWaiting(StepkeeperError):
         self.until = until
 
 
+class StepUnwritten(StepkeeperError):
+    """The journal could not be written before a call, so the call was not made; the task is tried again soon."""
+
+
 class StepFailed(StepkeeperError):
     """The tool failed; the failure is stored and a resume raises it again.
 

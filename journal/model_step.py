@@ -12,7 +12,7 @@ from journal.errors import InvalidArguments, StepWaiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.protocol import Session, check_divergence, end_failed, start_again, stored_outcome
-from journal.reply import Reply
+from journal.reply import Reply, storable_call
 from journal.secrets import Secrets
 from journal.settle import settle
 from journal.transaction import Transaction
@@ -169,7 +169,7 @@ def _stored(reply: Reply) -> dict[str, Any]:
         "usage": reply.usage,
         "model": _text(reply.model),
         "response_id": _text(reply.response_id),
-        "calls": list(reply.calls or ()),
+        "calls": [storable_call(call) for call in reply.calls or ()],
         "request_model": _text(reply.request_model),
         "service_tier": _text(reply.service_tier),
     }

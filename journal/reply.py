@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from journal import codec
+from journal.errors import InvalidArguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +26,31 @@ class Reply:
     calls: Sequence[Any] = ()
     request_model: str | None = None
     service_tier: str | None = None
+
+
+def call_of(call: Any) -> tuple[str, Any]:
+    """(tool name, arguments) of one call of a Reply; JSON text is read, anything else is left to refusal."""
+    if isinstance(call, Mapping):
+        name, arguments = call.get("name", call.get("tool")), call.get("arguments", {})
+    elif isinstance(call, list | tuple) and len(call) == 2:
+        name, arguments = call
+    else:
+        return repr(call), None
+    if isinstance(arguments, str):
+        try:
+            arguments = codec.loads(arguments)
+        except ValueError:
+            return str(name), None
+    return str(name), arguments
+
+
+def storable_call(call: Any) -> Any:
+    """The call as it is stored: itself, or, where its arguments cannot be stored, its name and why they are refused.
+
+    A stub in the place of a value must never reach a tool as if the model had said it.
+    """
+    try:
+        codec.dumps(call)
+    except InvalidArguments as error:
+        return {"name": codec.escaped(call_of(call)[0]), "refused": error.message, "path": error.path}
+    return call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -18,6 +19,7 @@ from journal.errors import (
     JournalFailed,
     StepFailed,
     StepHeld,
+    StepUnwritten,
     StepWaiting,
     TaskCancelled,
     TaskClosed,
@@ -29,6 +31,7 @@ from journal.model_step import model_step, prompt_of
 from journal.ops import Steps, drive, drive_async
 from journal.protocol import Session, tool_step
 from journal.refused import refused_step
+from journal.reply import call_of
 from journal.tools import Tool, require_tool
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # When a task that failed beside a step without outcome is looked at again.
 _SETTLE_LATER = timedelta(seconds=30)
+# A full disk may have room again at any time, and trying costs one small write.
+_WRITE_LATER = timedelta(seconds=2)
 
 
 class Interrupted(BaseException):
@@ -175,10 +180,12 @@ class Task:
 
     def _answer(self, call: Any) -> Any:
         """Run one call of a Reply; an unknown tool or refused arguments fail the step they would have been."""
-        name, arguments = _call_of(call)
+        name, arguments = call_of(call)
         tool = self._journal.tools.get(name)
         index = self._next
         try:
+            if isinstance(call, Mapping) and "refused" in call:
+                raise InvalidArguments(str(call["refused"]), path=str(call.get("path", "$")))
             if tool is None:
                 raise InvalidArguments(f"Tool {name!r}: not among this agent's tools.", path="$")
             if not isinstance(arguments, dict):
@@ -224,6 +231,14 @@ class Task:
         except (StepHeld, StepWaiting, Diverged, MissingReference, TaskCancelled, JournalFailed) as error:
             self._ended_by = self._ended_by or error
             raise
+        except sqlite3.Error as error:
+            # The tools' own errors are StepFailed by now: this is the journal's, and no failure of the task.
+            unwritten = StepUnwritten(
+                f"Task {self.task_id}: a step could not be written to the journal, so nothing was called: {error}.",
+                hint="Free disk space or mend the volume; the task goes on by itself.",
+            )
+            self._ended_by = self._ended_by or unwritten
+            raise unwritten from error
         except Exception:
             raise
         except BaseException as error:
@@ -239,27 +254,13 @@ def _waits(cause: BaseException | None) -> tuple[str | None, datetime | None]:
         return f"due: step {cause.step_index}", cause.until
     if isinstance(cause, Diverged):
         return "diverged: the code asks for another step than the journal holds", None
+    if isinstance(cause, StepUnwritten):
+        return "unwritten: the journal could not be written", clock.wall() + _WRITE_LATER
     if isinstance(cause, MissingReference):
         return f"missing: {', '.join(cause.names)}", None
     if cause is not None and not isinstance(cause, Exception):
         return "interrupted: the process was stopping", clock.wall()
     return None, None
-
-
-def _call_of(call: Any) -> tuple[str, Any]:
-    """(tool name, arguments) of one call of a Reply; JSON text is read, anything else is left to refusal."""
-    if isinstance(call, Mapping):
-        name, arguments = call.get("name", call.get("tool")), call.get("arguments", {})
-    elif isinstance(call, list | tuple) and len(call) == 2:
-        name, arguments = call
-    else:
-        return repr(call), None
-    if isinstance(arguments, str):
-        try:
-            arguments = codec.loads(arguments)
-        except ValueError:
-            return str(name), None
-    return str(name), arguments
 
 
 def _current() -> tuple[object, object]:
