@@ -12,6 +12,7 @@ from django.core import signing
 from journal import clock
 
 _SALT = "stepkeeper.decision"
+EXPIRED = "The page is older than a decision may be."
 
 
 class BindingError(ValueError):
@@ -98,5 +99,5 @@ def differences(binding: Binding, *, key: str, payload_sha256: str, dispatches: 
     if dispatches != binding.dispatches:
         found.append(f"It was dispatched {binding.dispatches} times when you were shown it; now it is {dispatches}.")
     if clock.wall() >= binding.expires_at:
-        found.append("The page is older than a decision may be.")
+        found.append(EXPIRED)
     return tuple(found)

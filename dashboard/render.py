@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def page_or_part(
     request: HttpRequest,
     template: str,
-    page: DataclassInstance,
+    page: DataclassInstance | Callable[[], DataclassInstance],
     *,
     parts: Mapping[str, str],
     version: str = "",
@@ -25,16 +25,15 @@ def page_or_part(
     """Render `template`, or for htmx the part whose root element's id is the request's target.
 
     `parts` maps that id to the part's template; the first is the answer where htmx names none. A part that already
-    shows `version` gets 204 and stays as it is. A boosted request and a history restore get the whole page.
+    shows `version` gets 204 and stays as it is; a page given as a function is then not even built. A boosted request
+    and a history restore get the whole page.
     """
-    if not _wants_part(request):
-        response = render(request, template, {"page": page}, status=status)
-    elif version and request.GET.get("version") == version:
+    if _wants_part(request):
+        template = parts.get(request.headers.get("HX-Target", "")) or next(iter(parts.values()))
+    if _wants_part(request) and version and request.GET.get("version") == version:
         response = HttpResponse(status=204)
     else:
-        target = request.headers.get("HX-Target", "")
-        part = parts.get(target) or next(iter(parts.values()))
-        response = render(request, part, {"page": page}, status=status)
+        response = render(request, template, {"page": page() if callable(page) else page}, status=status)
     patch_vary_headers(response, ("HX-Request", "HX-Target"))
     return response
 

@@ -19,9 +19,15 @@
     const types = part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
     return selects || types;
   };
-  let open = new Set();
+  let open = new Map();
   document.addEventListener("htmx:beforeSwap", (event) => {
     const part = event.detail.target;
+    // The session ended: the answer is the sign-in page, which belongs to the whole window, not into a part.
+    if (event.detail.xhr.responseURL.includes("/sign-in/")) {
+      event.detail.shouldSwap = false;
+      location.reload();
+      return;
+    }
     if (!event.detail.requestConfig?.elt?.hasAttribute("data-poll")) return;
     if (isHeld(part)) event.detail.shouldSwap = false;
     open = new Map([...part.querySelectorAll("details[id]")].map((details) => [details.id, details.open]));

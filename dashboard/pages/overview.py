@@ -15,6 +15,8 @@ from agents.models import JournalFile
 from dashboard import wording
 from journal import clock
 
+MOST_AGENTS = 12  # those that need a person come first; the rest stands on the journals page
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -59,6 +61,10 @@ class OverviewPage:
     version: str
 
     @property
+    def more_agents(self) -> int:
+        return len(self.now.agents) - len(self.agents)
+
+    @property
     def alerts_word(self) -> str:
         return f"{wording.plural(self.now.alerts_open, 'alert')} open"
 
@@ -78,7 +84,7 @@ def build(*, decides: bool) -> OverviewPage:
             f"{reverse('tasks')}?{urlencode({'agent': line.agent})}",
             reverse("kill", args=[line.agent]) if demo and decides and line.agent in _demo_agents() else "",
         )
-        for line in now.agents
+        for line in now.agents[:MOST_AGENTS]
     )
     return OverviewPage(now, _tiles(now), agents, story, now.recent, demo, _version(now, story))
 

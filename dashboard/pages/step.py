@@ -14,7 +14,7 @@ from dashboard.pages import payload, usage
 from dashboard.pages.choices import Choice, choices
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
-from dashboard.pages.task import version
+from dashboard.pages.task import digest
 from dashboard.pages.task_rows import said
 from journal.holds import HOLDS, Hold
 from journal.models import Attempt, Decision, Evidence, ModelCall, Step
@@ -119,8 +119,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     frozen = reader.request(task_id, index, cap=payload.REQUEST)
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
-    jobs = Job.objects.filter(journal=opened.file, task_id=task_id, step_index=index).order_by("-created_at")
-    job = jobs.first()
+    job = newest_job(opened, step)
     open_job = job is not None and job.is_open
     pending = step.status == "pending"
     href = reverse("step", args=[opened.file.pk, task_id, index])
@@ -152,11 +151,22 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         choices=choices(opened.file.pk, step, signal.state) if pending and decides and not open_job else (),
         job=job if job and (job.is_open or pending) else None,
         window_left=(until - opened.now).total_seconds() if until else None,
-        version=version(opened, polls=pending) + (f"-{job.state}" if job else ""),
+        version=version(opened, step, job),
         polls=pending,
         show_all=show_all,
         now=opened.now,
     )
+
+
+def newest_job(opened: Opened, step: Step) -> Job | None:
+    """The newest job about this step, open or ended."""
+    jobs = Job.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
+    return jobs.order_by("-created_at").first()
+
+
+def version(opened: Opened, step: Step, job: Job | None) -> str:
+    """What a poll compares: the journal and the newest job about the step."""
+    return digest(opened, unfinished=step.status == "pending") + (f"-{job.state}" if job else "")
 
 
 def payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[Payload | None, Payload | None]:

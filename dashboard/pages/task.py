@@ -17,6 +17,7 @@ from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
 from dashboard.signals import held_task
 from journal.models import Task
+from journal.reader import signature
 
 LIMIT = 500  # steps a page
 _MOST_CHILDREN = 40
@@ -107,7 +108,7 @@ def build(opened: Opened, task: Task, *, after: int) -> TaskPage:
         children=_total(groups[1:]) if len(groups) > 1 else None,
         tokens=groups[0].tokens,
         served=sum(row.state == "reused" for row in groups[0].rows),
-        version=version(opened, polls=polls),
+        version=version(opened, task),
         polls=polls,
         more_children=max(0, len(children) - _MOST_CHILDREN),
         now=opened.now,
@@ -135,11 +136,15 @@ def derived(task: Task, opened: Opened) -> str:
     return "crashed" if task.status == "running" and (opened.live is None or task.boot != opened.live) else task.status
 
 
-def version(opened: Opened, *, polls: bool) -> str:
+def version(opened: Opened, task: Task) -> str:
     """What a poll compares: the files' signature, the writer, and time itself while something runs."""
-    from journal.reader import signature
+    unfinished = derived(task, opened) not in ENDED
+    return digest(opened, unfinished=unfinished)
 
-    tick = int(opened.now.timestamp()) // _TICK if polls and opened.live is not None else 0
+
+def digest(opened: Opened, *, unfinished: bool) -> str:
+    """The files' signature, who is live, and time itself while something may be in flight."""
+    tick = int(opened.now.timestamp()) // _TICK if unfinished and opened.live is not None else 0
     said = repr((signature(opened.file.path), opened.live, tick))
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 

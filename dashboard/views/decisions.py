@@ -36,6 +36,13 @@ class ChangedPage:
     step_index: int
     changes: tuple[str, ...]
 
+    @property
+    def cause(self) -> str:
+        """Why, as the heading says it: time alone is no change of the step."""
+        if self.changes == (binding.EXPIRED,):
+            return "the page has expired"
+        return "this step has changed since you looked"
+
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @reads_journal

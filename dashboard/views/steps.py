@@ -22,14 +22,18 @@ from journal.models import Step
 def step(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponse:
     """Journal says, provider says, verdict; bytes only for people who may see payloads."""
     found = get_step_or_404(opened, task_id, step_index)
-    page = step_page.build(
-        opened,
-        found,
-        reveal=can_see_payloads(request.user),
-        decides=can_decide(request.user),
-        show_all=shown_whole(request.GET.get("all")),
-    )
-    return page_or_part(request, "steps/step.html", page, parts={"step-now": "steps/_now.html"}, version=page.version)
+
+    def build() -> step_page.StepPage:
+        return step_page.build(
+            opened,
+            found,
+            reveal=can_see_payloads(request.user),
+            decides=can_decide(request.user),
+            show_all=shown_whole(request.GET.get("all")),
+        )
+
+    version = step_page.version(opened, found, step_page.newest_job(opened, found))
+    return page_or_part(request, "steps/step.html", build, parts={"step-now": "steps/_now.html"}, version=version)
 
 
 @require_safe

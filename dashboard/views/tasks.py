@@ -34,7 +34,11 @@ def task(request: HttpRequest, opened: Opened, task_id: str) -> HttpResponse:
     found = opened.reader.task(task_id)
     if found is None:
         raise Http404("No such task in this journal.")
-    page = task_page.build(opened, found, after=cursor_index(request.GET.get("after")))
+    after = cursor_index(request.GET.get("after"))
     return page_or_part(
-        request, "tasks/task.html", page, parts={"task-timeline": "tasks/_timeline.html"}, version=page.version
+        request,
+        "tasks/task.html",
+        lambda: task_page.build(opened, found, after=after),
+        parts={"task-timeline": "tasks/_timeline.html"},
+        version=task_page.version(opened, found),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.conf import settings as project
+from django.http import HttpResponse
 from django.test import RequestFactory
 
 from dashboard.views.styleguide import styleguide
@@ -17,7 +18,9 @@ def test_every_part_renders_in_every_state_where_debug_is_on(settings, monkeypat
     settings.DEBUG = True
     request = RequestFactory().get("/styleguide/")
     request.user = a_person("ada", "viewer")
-    page = styleguide(request).content.decode()
+    response = styleguide(request)
+    assert isinstance(response, HttpResponse)
+    page = response.content.decode()
     assert "U+202E" in page
     assert "hx-post=/x" in page
     assert "<div hx-post=/x" not in page
