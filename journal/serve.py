@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from journal import codec, tasks
-from journal.errors import JournalFailed, StepkeeperError
+from journal.errors import JournalFailed, StepkeeperError, StepUnwritten
 from journal.models import Task as TaskRow
 from journal.task import Interrupted, Task
 
@@ -145,7 +145,9 @@ def _leave(task: Task, error: BaseException) -> None:
     task.leave(error)
     if isinstance(error, JournalFailed):
         raise error
-    if isinstance(error, StepkeeperError | Interrupted):
+    if isinstance(error, StepUnwritten):
+        _log.warning("%s", error)
+    elif isinstance(error, StepkeeperError | Interrupted):
         _log.info("task %s: %s", task.task_id, error)
     elif isinstance(error, Exception):
         _log.error("task %s failed", task.task_id, exc_info=error)
