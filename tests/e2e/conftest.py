@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, StorageState, sync_playwright
 
-from tests.e2e.desk import ALIVE, STOPPED, SUPERVISED, Desk, sentence
+from tests.e2e.desk import ALIVE, KILLED, STOPPED, SUPERVISED, Desk, sentence
 from tests.running_dashboard import Up, free_port
 
 # `sign_in(person, role=..., statuses=..., **options of a browser context)`
@@ -57,9 +57,9 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """One dashboard for all tests of the group "desk", and three agents: alive, waiting under supervise, stopped.
+    """One dashboard for all tests of the group "desk", and its agents: alive, waiting under supervise, stopped, killed.
 
-    The latter two have one held errand each, named as they are.
+    All but the first have one pending errand each, named as they are. The killed one's request had arrived.
     """
     with Desk(tmp_path_factory.mktemp("desk")) as desk:
         desk.agent(ALIVE, "serve")
@@ -68,6 +68,12 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         stopped = desk.agent(STOPPED, "serve")
         desk.hold(STOPPED, name=STOPPED, tool="postcard")
         assert stopped.stop() == 0
+        desk.scene.forge.next(hold_after_apply=True, match=sentence(KILLED))
+        desk.submit(KILLED, KILLED, tool="pull")
+        killed = desk.agent(KILLED, "serve")
+        assert desk.scene.forge.script.wait_held()
+        killed.kill()
+        desk.scene.forge.script.release()
         desk.wait_held(SUPERVISED, name=SUPERVISED)
         desk.open()
         yield desk

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
@@ -14,11 +15,12 @@ from agents.demo.ledger import Effect
 from journal import post_submit
 from tests.crash import looking
 from tests.crash.scene import ROOT, AgentProcess, Scene
-from tests.running_dashboard import Up, free_port
+from tests.running_dashboard import Up, free_port, get
 
 # The step of `errand` that changes something outside.
 ERRAND = 1
-ALIVE, SUPERVISED, STOPPED = "alive", "supervised", "stopped"
+# The agents of the desk, and what became of them.
+ALIVE, SUPERVISED, STOPPED, KILLED = "alive", "supervised", "stopped", "killed"
 
 
 class Desk:
@@ -95,6 +97,11 @@ class Desk:
             lambda: looking.task_status(self.journal(name), task_id) == status,
             f"{status} {task_id}, which is {looking.task_status(self.journal(name), task_id)}",
         )
+
+    def pass_time(self, **span: float) -> None:
+        """Move the clock of agents and dashboard on, and wait until watch has shown a sign of life since."""
+        self.scene.move_clock(timedelta(**span))
+        looking.until(lambda: b"ok watch" in get(self.up.port, "/healthz")[1], "a beat of watch")
 
     def effects(self, task_id: str) -> list[Effect]:
         """Each time the errand really arrived, as its receivers' ledgers say."""
