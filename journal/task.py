@@ -106,6 +106,11 @@ class Task:
         if not inspect.iscoroutine(output):
             return output
         try:
+            if _current()[1] is not None:
+                raise UsageError(
+                    f"Task {self.task_id}: act met an async tool inside an event loop.",
+                    hint="Make the function that chooses async too, and await act.",
+                )
             return asyncio.run(output)
         except StepFailed as error:
             return error
