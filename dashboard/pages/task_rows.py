@@ -67,11 +67,13 @@ class Material:
 def read(opened: Opened, task_id: str, *, after: int, limit: int) -> Material:
     """One page of a task's steps with what belongs to them."""
     reader = opened.reader
+    steps = tuple(reader.steps(task_id, after=after, limit=limit))
+    page = range(steps[0].step_index, steps[-1].step_index + 1) if steps else range(0)
     return Material(
-        tuple(reader.steps(task_id, after=after, limit=limit)),
-        _by_step(reader.attempts(task_id, None)),
-        _by_step(reader.model_calls(task_id, None)),
-        _by_step(reader.decisions(task_id, None)),
+        steps,
+        _by_step(reader.attempts(task_id, page)),
+        _by_step(reader.model_calls(task_id, page)),
+        _by_step(reader.decisions(task_id, page)),
         tuple(reader.runs(task_id)),
     )
 

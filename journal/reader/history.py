@@ -33,6 +33,10 @@ MODEL_CALL: Final = (
 )
 
 
+# Of one step, of a range of steps, or of all steps of a task.
+Place = int | range | None
+
+
 def attempt(cells: Cells) -> Attempt:
     """One dispatch. A verdict that is no verdict proves nothing: it reads as unknown."""
     return Attempt(
@@ -128,24 +132,24 @@ def model_call(cells: Cells) -> ModelCall:
     )
 
 
-def attempts(connection: sqlite3.Connection, task_id: str, index: int | None, limit: int) -> list[Attempt]:
+def attempts(connection: sqlite3.Connection, task_id: str, index: Place, limit: int) -> list[Attempt]:
     """Dispatches of a step (with output) or of all steps of a task (without), in order."""
     order = "step_index, attempt"
     return [attempt(cells) for cells in _of(connection, "agent_step_attempt", ATTEMPT, order, task_id, index, limit)]
 
 
-def all_evidence(connection: sqlite3.Connection, task_id: str, index: int | None, limit: int) -> list[Evidence]:
+def all_evidence(connection: sqlite3.Connection, task_id: str, index: Place, limit: int) -> list[Evidence]:
     """Status answers about a step (with output) or about all steps of a task (without), in order."""
     return [evidence(cells) for cells in _of(connection, "agent_evidence", EVIDENCE, "id", task_id, index, limit)]
 
 
-def decisions(connection: sqlite3.Connection, task_id: str, index: int | None, limit: int) -> list[Decision]:
+def decisions(connection: sqlite3.Connection, task_id: str, index: Place, limit: int) -> list[Decision]:
     """Decisions about a step (with output) or about a task and all its steps (without), in order of application."""
     order = "applied_at, rowid"
     return [decision(cells) for cells in _of(connection, "agent_decision", DECISION, order, task_id, index, limit)]
 
 
-def model_calls(connection: sqlite3.Connection, task_id: str, index: int | None, limit: int) -> list[ModelCall]:
+def model_calls(connection: sqlite3.Connection, task_id: str, index: Place, limit: int) -> list[ModelCall]:
     """Provider responses of a step (with the usage as reported) or of all steps of a task (without), in order."""
     order, raw = "step_index, call", "raw_usage"
     found = _of(connection, "agent_model_call", MODEL_CALL, order, task_id, index, limit, payload=raw)
@@ -164,7 +168,7 @@ def _of(
     columns: str,
     order: str,
     task_id: str,
-    index: int | None,
+    index: Place,
     limit: int,
     *,
     payload: str = "output_json",
@@ -172,6 +176,9 @@ def _of(
     if index is None:
         sql = f"SELECT {columns} FROM {table} WHERE task_id = ? ORDER BY {order} LIMIT ?"
         return fetch(connection, sql, (task_id, limit))
+    if isinstance(index, range):
+        sql = f"SELECT {columns} FROM {table} WHERE task_id = ? AND step_index >= ? AND step_index < ?"
+        return fetch(connection, f"{sql} ORDER BY {order} LIMIT ?", (task_id, index.start, index.stop, limit))
     where = f"FROM {table} WHERE task_id = ? AND step_index = ? ORDER BY {order} LIMIT ?"
     try:
         return fetch(connection, f"SELECT {columns}, {payload} {where}", (task_id, index, limit))

@@ -106,20 +106,20 @@ class Reader:
             lambda c, dialect: foreign.step(c, dialect, task_id, index, cap=cap),
         )
 
-    def attempts(self, task_id: str, index: int | None = None) -> list[Attempt]:
-        """Every dispatch of a step (with its output), or of all steps of a task (without)."""
+    def attempts(self, task_id: str, index: history.Place = None) -> list[Attempt]:
+        """Every dispatch of a step (with its output), or of a range or all of a task's steps (without)."""
         return self._history(history.attempts, task_id, index)
 
-    def evidence(self, task_id: str, index: int | None = None) -> list[Evidence]:
+    def evidence(self, task_id: str, index: history.Place = None) -> list[Evidence]:
         """Every status answer about a step (with its output), or about all steps of a task (without)."""
         return self._history(history.all_evidence, task_id, index)
 
-    def decisions(self, task_id: str, index: int | None = None) -> list[Decision]:
+    def decisions(self, task_id: str, index: history.Place = None) -> list[Decision]:
         """What operators said about a step, or about a task and all its steps, oldest first."""
         return self._history(history.decisions, task_id, index)
 
-    def model_calls(self, task_id: str, index: int | None = None) -> list[ModelCall]:
-        """Every provider response of a model step, or of all steps of a task."""
+    def model_calls(self, task_id: str, index: history.Place = None) -> list[ModelCall]:
+        """Every provider response of a model step, or of a range or all of a task's steps."""
         return self._history(history.model_calls, task_id, index)
 
     def by_decision(self, message_id: str) -> Decision | None:
@@ -165,9 +165,13 @@ class Reader:
         )
 
     def _history(
-        self, question: Callable[[sqlite3.Connection, str, int | None, int], list[T]], task_id: str, index: int | None
+        self,
+        question: Callable[[sqlite3.Connection, str, history.Place, int], list[T]],
+        task_id: str,
+        index: history.Place,
     ) -> list[T]:
-        if not _is_text(task_id) or not _is_integer(index or 0):
+        bounds = (index.start, index.stop) if isinstance(index, range) else (index or 0,)
+        if not _is_text(task_id) or not all(map(_is_integer, bounds)):
             return []
         return self._read(lambda c: question(c, task_id, index, _HISTORY_LIMIT), lambda c, dialect: [])
 
