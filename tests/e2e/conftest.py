@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -76,6 +77,13 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         desk.scene.forge.script.release()
         desk.wait_held(SUPERVISED, name=SUPERVISED)
         desk.open()
+        yield desk
+
+
+@pytest.fixture
+def empty_desk(tmp_path: Path) -> Iterator[Desk]:
+    """A desk of its own for one test: no agents yet, and the dashboard starts with `open`."""
+    with Desk(tmp_path) as desk:
         yield desk
 
 

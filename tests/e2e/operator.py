@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.crash.looking import until
 from tests.e2e.desk import ERRAND, sentence
 
 REASON = "the receiver says it got nothing"
@@ -13,9 +14,13 @@ REASON = "the receiver says it got nothing"
 
 def open_step(page: Page, task_id: str) -> None:
     """From the queue of pending intents to the step."""
-    page.goto("/pending/")
     folded = page.locator("details", has_text=re.compile(rf"(?<![\w-]){task_id}, step {ERRAND}"))
-    expect(folded).to_have_count(1, timeout=15_000)
+
+    def is_listed() -> bool:
+        page.goto("/pending/")
+        return folded.count() == 1
+
+    until(is_listed, f"{task_id} in the queue")
     if folded.get_attribute("open") is None:
         folded.locator("summary").click()
     page.get_by_role("link", name=f"{task_id}, step {ERRAND}", exact=True).click()
