@@ -16,11 +16,11 @@ from journal.errors import StepkeeperError, UsageError
 from journal.models import Task as TaskRow
 from journal.ops import drive
 from journal.ownership import WAIT_SECONDS
-from journal.protocol import Session
 from journal.providers.loader import load
 from journal.providers.profile import Profile
 from journal.recovery import RecoveryReport, apply_messages, recover_steps
 from journal.secrets import Secrets
+from journal.session import Session
 from journal.settle import Desk, look, query
 from journal.store import Store
 from journal.task import Task
@@ -68,6 +68,7 @@ class Journal:
         self._mutex = threading.Lock()
         exits.install()
         self.store = Store(self.path, agent=agent, role="agent", wait=wait)
+        self._secrets.learn(self.store.read(steps.references))
 
     def submit(self, handler: str, /, *, task_id: str, **input: Any) -> TaskRow:
         """Queue a task; it is on disk when this returns. The same id with the same input is the same task.

@@ -11,9 +11,11 @@ from journal import boots, clock, codec, failures, keys, model_calls, steps, usa
 from journal.errors import InvalidArguments, StepWaiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
-from journal.protocol import Session, check_divergence, end_failed, start_again, stored_outcome
+from journal.protocol import check_divergence
+from journal.read_step import end_failed, start_again
 from journal.reply import Reply, storable_call
 from journal.secrets import Secrets
+from journal.session import Session, stored_outcome
 from journal.settle import settle
 from journal.transaction import Transaction
 
@@ -112,7 +114,7 @@ def _call(
         text = failures.to_json(error)
         yield Write(desk.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
         yield from end_failed(session, new.task_id, new.step_index, text)
-        raise failures.to_error(desk.secrets.hide(text), f"Step {new.step_index} ({new.tool_name})") from error
+        raise failures.to_error(desk.secrets.hide(text), new.label) from error
     except GeneratorExit:
         raise
     except BaseException:

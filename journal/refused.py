@@ -8,7 +8,8 @@ from journal import codec, failures, keys, steps
 from journal.errors import InvalidArguments
 from journal.models import Step
 from journal.ops import Read, Steps, Write
-from journal.protocol import Session, check_divergence, stored_outcome
+from journal.protocol import check_divergence
+from journal.session import Session, stored_outcome
 from journal.settle import settle
 from journal.transaction import Transaction
 
@@ -47,4 +48,4 @@ def refused_step(
         steps.end(tx, new.task_id, index, "failed", failure)
 
     yield Write(desk.store, commit)
-    raise failures.to_error(failure, f"Step {index} of {session.task_id} ({name})")
+    raise failures.to_error(failure, new.label)

@@ -27,6 +27,8 @@ _COLUMNS = (
     " s.arguments_bytes, s.output_bytes"
 )
 
+_REFERENCE = "env:"
+
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
@@ -42,6 +44,11 @@ class NewStep:
     profile: Profile | None = None
     request: FrozenRequest | None = None
     drift: str = "refuse"
+
+    @property
+    def label(self) -> str:
+        """How errors name the step."""
+        return f"Step {self.step_index} of {self.task_id} ({self.tool_name})"
 
 
 def find(tx: Transaction, task_id: str, step_index: int) -> Step | None:
@@ -91,6 +98,9 @@ def insert(tx: Transaction, new: NewStep) -> None:
         ),
     )
     if request is not None:
+        for name in {ref[3] for ref in request.refs}:
+            # A later boot must know whose values to hide, though it may never send this request.
+            tx.execute("INSERT OR IGNORE INTO journal_meta (key, value) VALUES (?, '')", (f"{_REFERENCE}{name}",))
         tx.execute(
             "INSERT INTO agent_request (task_id, step_index, key_generation, method, url, headers_json, refs_json,"
             " body, sha256, created_at) VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?)",
@@ -235,6 +245,12 @@ def request(tx: Transaction, task_id: str, step_index: int, generation: int) -> 
         (task_id, step_index, generation),
     )
     return None if row is None else rows.request(row)
+
+
+def references(tx: Transaction) -> list[str]:
+    """The environment variables that any request of this journal named."""
+    found = tx.all("SELECT key FROM journal_meta WHERE key >= 'env:' AND key < 'env;'")
+    return [str(row["key"]).removeprefix(_REFERENCE) for row in found]
 
 
 def profile_json(tx: Transaction, task_id: str, step_index: int) -> str | None:

@@ -29,9 +29,10 @@ from journal.errors import (
 from journal.freeze import MissingReference
 from journal.model_step import model_step, prompt_of
 from journal.ops import Steps, drive, drive_async
-from journal.protocol import Session, tool_step
+from journal.protocol import tool_step
 from journal.refused import refused_step
 from journal.reply import call_of
+from journal.session import Session
 from journal.tools import Tool, require_tool
 
 if TYPE_CHECKING:

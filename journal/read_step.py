@@ -1,0 +1,116 @@
+"""What changes nothing outside: run, repeated after a kill, committed without waiting for the disk."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from journal import clock, codec, failures, steps
+from journal.models import Step
+from journal.ops import Call, Read, Sleep, Steps, Write
+from journal.providers.classify import Outcome
+from journal.session import Session
+from journal.settle import QUARANTINE_STARTS, hold, waiting
+from journal.tools import Call as ToolCall
+from journal.tools import Tool
+from journal.transaction import Transaction
+
+# Read-only requests are repeated under the same back-off as intents, without an attempt on disk.
+_RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "rate_limited", "stale"})
+
+
+def start_again(session: Session, step: Step) -> Steps[None]:
+    """Count one more start of a pending read-only or model step; hold it when it keeps killing its process."""
+    desk = session.desk
+    if step.starts >= QUARANTINE_STARTS:
+        yield from hold(desk, step, "quarantined", f"This step was started {step.starts} times and never ended.")
+    if step.next_attempt_at is not None and step.next_attempt_at > clock.wall():
+        yield from _wait(session, step, step.next_attempt_at, clock.wall() + desk.max_wait)
+
+    def restart(tx: Transaction) -> None:
+        session.begin(tx)
+        steps.restart(tx, step.task_id, step.step_index)
+
+    yield Write(desk.store, restart)
+
+
+def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> Steps[Any]:
+    started = clock.boot_seconds()
+    if new.request is not None:
+        return (yield from _fetch(session, new, started))
+    try:
+        call = ToolCall(new.key, new.task_id, new.step_index, 1)
+        value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
+    except Exception as error:
+        yield from end_failed(session, new.task_id, new.step_index, failures.to_json(error))
+        raise failures.to_error(session.desk.secrets.hide(failures.to_json(error)), new.label) from error
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield Write(session.desk.store, lambda tx: steps.uncount_start(tx, new.task_id, new.step_index))
+        raise
+    return (yield from commit_output(session, new.task_id, new.step_index, value, started))
+
+
+def commit_output(session: Session, task_id: str, index: int, value: object, started: float) -> Steps[Any]:
+    """Commit a read-only output, unsynced, and return it as a resume will."""
+    text, complete = codec.dumps_output(value)
+    text = session.desk.secrets.hide_json(text)
+    duration = max(0.0, clock.boot_seconds() - started)
+    yield Write(
+        session.desk.store,
+        lambda tx: steps.commit(tx, task_id, index, text, complete=complete, duration=duration),
+        outcome=True,
+    )
+    return codec.loads(text)
+
+
+def end_failed(session: Session, task_id: str, index: int, error_json: str) -> Steps[None]:
+    """Store the failure of a step that changed nothing outside."""
+    text = session.desk.secrets.hide(error_json)
+    yield Write(session.desk.store, lambda tx: steps.end(tx, task_id, index, "failed", text), outcome=True)
+
+
+def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
+    """A read-only HTTP request: repeated with back-off while the provider cannot be reached."""
+    desk = session.desk
+    assert new.request is not None
+    assert new.profile is not None
+    request, profile = new.request, new.profile
+    deadline = clock.wall() + desk.max_wait
+    tries = 0
+    while True:
+
+        def send() -> Outcome:
+            from journal import http
+
+            return http.send(
+                request, profile=profile, redispatch=False, guard=lambda: None, environ=desk.secrets.environ
+            )
+
+        outcome: Outcome = yield Call(send)
+        if outcome.verdict == "applied":
+            return (yield from commit_output(session, new.task_id, new.step_index, outcome.output, started))
+        if outcome.kind not in _RETRIED_KINDS:
+            status = f"HTTP {outcome.http_status}: " if outcome.http_status is not None else ""
+            text = failures.make("Rejected", f"{status}{outcome.detail}")
+            yield from end_failed(session, new.task_id, new.step_index, text)
+            raise failures.to_error(text, new.label)
+        until = outcome.retry_after_at or clock.wall() + timedelta(seconds=min(2.0**tries, 300.0))
+        tries += 1
+        step = yield Read(desk.store, lambda tx: steps.find(tx, new.task_id, new.step_index))
+        yield from _wait(session, step, until, deadline)
+
+
+def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> Steps[None]:
+    desk = session.desk
+    if until > deadline or session.is_closed():
+
+        def put_off(tx: Transaction) -> None:
+            steps.uncount_start(tx, step.task_id, step.step_index)
+            steps.schedule(tx, step.task_id, step.step_index, until)
+
+        yield Write(desk.store, put_off)
+        raise waiting(step, until)
+    epoch = desk.epoch()
+    yield Sleep(until, lambda: desk.epoch() != epoch)

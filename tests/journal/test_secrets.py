@@ -1,0 +1,140 @@
+"""A credential the runtime resolved never reaches the disk: not the file, its log, its messages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from journal import InvalidArguments, Reply, Request, StepFailed, env, http_tool, tool
+from journal.secrets import Secrets
+from tests.journal.agent import World, all_bytes, opened, steps_of
+from tests.journal.raw_server import json_answer, serving
+
+SECRET = 's3cr3t-"quoted"-value/with+signs'
+
+
+@pytest.fixture
+def path(tmp_path):
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    return folder / "j.db"
+
+
+@pytest.fixture
+def world(monkeypatch):
+    monkeypatch.setenv("FORGE_TOKEN", SECRET)
+    monkeypatch.setenv("FORGE_PIN", "86420975")
+    return World()
+
+
+@http_tool(effect="mutating")
+def post(where: str) -> Request:
+    return Request("POST", where, headers={"Authorization": env("FORGE_TOKEN"), "X-Pin": env("FORGE_PIN")}, json={})
+
+
+def on_disk(path, tmp_path) -> bytes:
+    """All bytes of the live journal, read from a copy of its folder so that no lock of this process is dropped."""
+    copied = tmp_path / "copy"
+    # `cp` is another process: SQLite's locks here stay as they are.
+    subprocess.run(["cp", "-r", path.parent, copied], check=True)
+    found = all_bytes(copied / path.name)
+    shutil.rmtree(copied)
+    return found
+
+
+def leaks(data: bytes) -> list[str]:
+    forms = (SECRET, json.dumps(SECRET)[1:-1], "86420975", "s3cr3t")
+    return [form for form in forms if form.encode() in data]
+
+
+def test_a_resolved_credential_is_nowhere_in_the_journals_files(path, tmp_path, world):
+    @tool(effect="read_only")
+    def printenv() -> dict[str, Any]:
+        return {"FORGE_TOKEN": SECRET, SECRET: 1, "pin": 86420975, "list": [f"x{SECRET}y", 1.5], "kept": "plain"}
+
+    @tool(effect="read_only")
+    def broken() -> None:
+        try:
+            raise KeyError(SECRET)
+        except KeyError as error:
+            raise ValueError(f"token {SECRET} was refused") from error
+
+    @tool(effect="mutating", status=lambda call: {"token": SECRET})
+    def lost() -> None:
+        raise TimeoutError(f"with {SECRET}")
+
+    def model(question: str) -> Reply:
+        return Reply({"text": SECRET}, usage={"prompt_tokens": 1, "note": SECRET}, calls=[("x", {"a": SECRET})])
+
+    def failing_model(question: str) -> Reply:
+        raise ConnectionError(SECRET)
+
+    with serving(json_answer(200, b"{}")) as server:
+        results = []
+        for _ in range(2):
+            with opened(path, world) as journal, journal.task("t") as task:
+                task.run(post, f"http://127.0.0.1:{server.port}/")
+                found = [task.run(printenv), task.run(lost), task.ask(model, "q").content]
+                with pytest.raises(StepFailed) as caught:
+                    task.run(broken)
+                found += [str(caught.value), caught.value.chain]
+                with pytest.raises(StepFailed) as caught:
+                    task.ask(failing_model, "q")
+                found.append(str(caught.value))
+                results.append(found)
+                assert leaks(on_disk(path, tmp_path)) == []
+        assert leaks(repr(results).encode()) == []
+        assert results[0] == results[1]
+        assert results[0][0]["FORGE_TOKEN"] == "${FORGE_TOKEN}"
+        assert (results[0][0]["pin"], results[0][0]["kept"]) == ("${FORGE_PIN}", "plain")
+
+
+def test_a_credential_in_arguments_is_refused_without_being_shown(path, tmp_path, world):
+    with serving(json_answer(200, b"{}")) as server, opened(path, world) as journal:
+        with journal.task("t") as task:
+            task.run(post, f"http://127.0.0.1:{server.port}/")
+            for use in (
+                lambda: task.run(world.write, f"see {SECRET}"),
+                lambda: task.run(world.read, 1, note=SECRET),
+                lambda: task.ask(world.model, SECRET),
+                lambda: task.run(post, f"http://127.0.0.1/?pin=86420975"),  # noqa: F541
+            ):
+                with pytest.raises(InvalidArguments, match=r"env\(") as caught:
+                    use()
+                assert leaks(str(caught.value).encode()) == []
+        assert leaks(on_disk(path, tmp_path)) == []
+    assert [step["tool_name"] for step in steps_of(path, "t")] == ["post"]
+    assert world.calls == []
+
+
+def test_a_resumed_process_knows_the_credentials_of_the_boots_before(path, tmp_path, world):
+    @tool(effect="read_only")
+    def printenv() -> str:
+        return f"TOKEN={SECRET}"
+
+    with serving(json_answer(200, b"{}")) as server:
+        address = f"http://127.0.0.1:{server.port}/"
+        with opened(path, world) as journal, journal.task("t") as task:
+            task.run(post, address)
+        with opened(path, world) as journal, journal.task("t") as task:
+            task.run(post, address)  # served: nothing is resolved for it
+            assert task.run(printenv) == "TOKEN=${FORGE_TOKEN}"
+            assert leaks(on_disk(path, tmp_path)) == []
+
+
+def test_hiding_keeps_json_json():
+    secrets = Secrets({"PIN": "123456", "QUOTED": 'a"b\\c\nd', "UNSET": ""})
+    secrets.learn(["PIN", "QUOTED", "UNSET", "MISSING"])
+    for value in ({"n": 1234567, "f": 0.123456, "s": "x123456y", "123456": None}, 'a"b\\c\nd', [123456, True]):
+        hidden = json.loads(secrets.hide_json(json.dumps(value, sort_keys=True)))
+        assert "123456" not in json.dumps(hidden)
+        assert 'a"b' not in json.dumps(hidden)
+    assert secrets.hide_json('{"b": 1, "a": 2}') == '{"b": 1, "a": 2}'
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert connection.execute("SELECT json_valid(?)", (secrets.hide_json('{"n": 123456}'),)).fetchone()[0] == 1
