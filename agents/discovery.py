@@ -102,8 +102,9 @@ def apply(row: JournalFile, state: JournalState) -> None:
             "Move the copy out of STEPKEEPER_JOURNALS.",
             like=state,
         )
-    elif state.readable and state.dialect == "stepkeeper" and state.highest_revision < row.highest_revision:
-        row.rewound_from = row.rewound_from or row.highest_revision
+    elif state.readable and state.dialect == "stepkeeper" and _is_rewound(row, state):
+        if state.highest_boot < row.highest_boot:
+            row.rewound_from = row.rewound_from or row.highest_revision
         state = _card(
             row.path,
             REWOUND,
@@ -123,12 +124,18 @@ def apply(row: JournalFile, state: JournalState) -> None:
     row.save()
 
 
-def acknowledge(row: JournalFile) -> None:
-    """Accept a rewound file as it is now: the index forgets what it read from it and begins anew."""
-    if row.kind == REWOUND:
-        forget(row)
+def acknowledge(row: JournalFile) -> bool:
+    """Accept a rewound file as it is now: the index forgets what it read from it and begins anew.
+
+    False where it is no rewound file any more, or fell from another revision than `row` says: nothing is changed.
+    """
+    with transaction.atomic():
+        still = JournalFile.objects.filter(pk=row.pk, kind=REWOUND, highest_revision=row.highest_revision)
+        if still.update(kind="new") != 1:
+            return False
         row.kind = "new"
-        row.save()
+        forget(row)
+    return True
 
 
 def forget(row: JournalFile) -> None:
@@ -166,6 +173,14 @@ def _vanish(row: JournalFile) -> None:
     row.save()
     # Nobody can decide about a journal that is not there.
     PendingIntent.objects.filter(journal=row).delete()
+
+
+def _is_rewound(row: JournalFile, state: JournalState) -> bool:
+    """Fewer boots than before are a restored backup: what its agent writes from there on does not make it whole.
+
+    A fall within one boot may be a power cut, which took rows that were not synced: the next boot reads anew.
+    """
+    return row.rewound_from is not None or state.highest_revision < row.highest_revision
 
 
 def _original(row: JournalFile, state: JournalState) -> JournalFile | None:

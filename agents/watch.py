@@ -125,6 +125,7 @@ class Watch:
         row.save(update_fields=["signature"])
 
     def _look_again(self, row: JournalFile) -> None:
+        row.refresh_from_db()  # somebody may have acknowledged it since the list was read
         discovery.apply(row, discovery.look(row.path))
         if row.is_indexed:
             row.signature = ""

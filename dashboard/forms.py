@@ -64,6 +64,19 @@ class MarkCommittedForm(ReasonForm):
         return text
 
 
+class AcknowledgeForm(forms.Form):
+    """Why a journal that holds less than before is accepted, and the state the person was shown."""
+
+    fell_from = forms.IntegerField(widget=forms.HiddenInput, min_value=0, max_value=_HIGHEST)
+    reason = forms.CharField(
+        max_length=2000,
+        strip=True,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Who restored it, and why. Stands in the audit, with your name.",
+        error_messages={"required": "Say why: effects since then may be repeated, and somebody will ask."},
+    )
+
+
 def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is not JSON")
 

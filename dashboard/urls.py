@@ -45,6 +45,7 @@ urlpatterns = [
     path("alerts/", alerts.alerts, name="alerts"),
     path("audit/", audit.audit, name="audit"),
     path("journals/", journals.journals, name="journals"),
+    path("journals/<int:journal>/acknowledge/", journals.acknowledge, name="acknowledge"),
     path("demo/kill/<str:agent>/", demo.kill, name="kill"),
     path("healthz", health.healthz, name="healthz"),
     path("sign-in/", sign_in.sign_in, name="sign_in"),

@@ -32,7 +32,7 @@ class JournalFile(models.Model):
     signature = models.CharField(max_length=400, blank=True, default="")
 
     copy_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="copies")
-    rewound_from = models.BigIntegerField(null=True, blank=True)  # the revision it had before it fell
+    rewound_from = models.BigIntegerField(null=True, blank=True)  # what it fell from; set: until acknowledged
 
     writer_pid = models.BigIntegerField(null=True, blank=True)
     writer_role = models.CharField(max_length=16, blank=True, default="")

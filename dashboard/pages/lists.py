@@ -37,6 +37,7 @@ class JournalsPage:
     journals: tuple[JournalLine, ...]
     globs: tuple[str, ...]
     as_root: bool
+    decides: bool
 
     @property
     def is_empty(self) -> bool:
@@ -58,7 +59,7 @@ def audit_page(*, after: str, actor: str, refused: bool) -> AuditPage:
     return AuditPage(page.items, page.next_cursor, actor, refused)
 
 
-def journals_page(*, globs: tuple[str, ...], as_root: bool) -> JournalsPage:
+def journals_page(*, globs: tuple[str, ...], as_root: bool, decides: bool) -> JournalsPage:
     """Every journal file known."""
     lines = fleet.journals()
     return JournalsPage(
@@ -66,4 +67,5 @@ def journals_page(*, globs: tuple[str, ...], as_root: bool) -> JournalsPage:
         tuple(line for line in lines if line.ok),
         globs,
         as_root,
+        decides,
     )

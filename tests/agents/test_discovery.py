@@ -145,15 +145,53 @@ def test_a_rewound_file_is_a_card_until_somebody_acknowledges_it(folder):
     swept()
     row = journal_file(path)
     assert row.kind == "rewound"
-    assert row.rewound_from == rows.BOOT + 20
     swept()
     row.refresh_from_db()
     assert row.kind == "rewound", "a second look is no acknowledgement"
-    discovery.acknowledge(row)
+    assert discovery.acknowledge(row)
+    assert not discovery.acknowledge(row), "once"
     swept()
     row.refresh_from_db()
     assert row.kind == "ok"
     assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["t"]
+
+
+def test_a_restored_backup_stays_a_card_although_its_agent_writes_on(folder):
+    path = a_journal(folder / "a.db", revision=rows.BOOT + 9)
+    kept = path.read_bytes()
+    with writing(path) as connection:
+        rows.a_boot(connection, 3)
+        rows.a_task(connection, "later", boot=3, revision=3 * rows.BOOT + 1)
+    swept()
+    path.write_bytes(kept)
+    swept()
+    with writing(path) as connection:
+        rows.a_boot(connection, 4)
+        rows.a_task(connection, "after", boot=4, revision=4 * rows.BOOT + 1)
+    swept()
+    row = journal_file(path)
+    assert (row.kind, row.rewound_from) == ("rewound", 3 * rows.BOOT + 1)
+    assert discovery.acknowledge(row)
+    swept()
+    assert journal_file(path).kind == "ok"
+    assert set(IndexedTask.objects.values_list("task_id", flat=True)) == {"t", "after"}
+
+
+def test_what_a_power_cut_took_needs_no_acknowledgement_once_the_next_boot_is_there(folder):
+    path = a_journal(folder / "a.db", revision=rows.BOOT + 9)
+    kept = path.read_bytes()
+    with writing(path) as connection:
+        rows.a_task(connection, "unsynced", revision=rows.BOOT + 20)
+    swept()
+    path.write_bytes(kept)
+    swept()
+    assert journal_file(path).kind == "rewound"
+    with writing(path) as connection:
+        rows.a_boot(connection, 2)
+        rows.a_task(connection, "after", boot=2, revision=2 * rows.BOOT + 1)
+    swept()
+    assert journal_file(path).kind == "ok"
+    assert set(IndexedTask.objects.values_list("task_id", flat=True)) == {"t", "after"}
 
 
 def test_another_journal_at_the_same_path_starts_anew(folder):
