@@ -43,6 +43,12 @@ def take(token: str) -> User | None:
         return User.objects.get(login_links__token_sha256=_hash(token))
 
 
+def owner(token: str) -> User | None:
+    """Whom a link was made for, used up or not; for the audit."""
+    link = LoginLink.objects.select_related("user").filter(token_sha256=_hash(token)).first()
+    return link.user if link else None
+
+
 def user_for(name: str, *, role: Role | None) -> User:
     """The user called `name`, made when missing. `role` replaces the roles they have; a new user's default is admin."""
     user, _ = User.objects.get_or_create(username=name, defaults={"password": make_password(None)})

@@ -6,13 +6,15 @@ from django.conf import settings
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents import login_link
+from agents import audit, login_link
 
+SIGN_IN = "sign in"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -21,9 +23,14 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 def sign_in(request: HttpRequest) -> HttpResponse:
     """Name and password."""
     form = AuthenticationForm(request, data=request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        login(request, form.get_user())
-        return redirect(_next(request))
+    if request.method == "POST":
+        if form.is_valid():
+            login(request, form.get_user())
+            audit.record(SIGN_IN, actor=request.user, detail="By name and password.")
+            return redirect(_next(request))
+        # Only a name that exists is written down: people type passwords into the wrong field.
+        claimed = User.objects.filter(username=form.data.get("username", "")[:150]).first()
+        audit.record(SIGN_IN, actor=claimed, allowed=False, detail="Name or password was wrong, or it is switched off.")
     status = 422 if form.is_bound else 200
     return render(request, "sign_in/password.html", {"form": form, "next": _next(request)}, status=status)
 
@@ -36,7 +43,10 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
         user = login_link.take(token)
         if user is not None:
             login(request, user, backend=BACKEND)
+            audit.record(SIGN_IN, actor=user, detail="By a one-time link, which is used up now.")
             return redirect(settings.LOGIN_REDIRECT_URL)
+        detail = "By a one-time link that was used, has expired, or never was."
+        audit.record(SIGN_IN, actor=login_link.owner(token), allowed=False, detail=detail)
         return render(request, "sign_in/spent.html", status=410)
     link = login_link.find(token)
     if link is None:

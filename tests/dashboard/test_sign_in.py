@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from agents import login_link, roles
-from agents.models import LoginLink
+from agents.models import AuditEvent, LoginLink
 from dashboard import access
 
 pytestmark = pytest.mark.django_db
@@ -172,3 +172,30 @@ def test_a_view_refuses_a_lower_role_with_a_page_that_says_what_is_needed(rf, an
     assert b"operator" in b"".join(response)
     roles.give_role(ana, "operator")
     assert b"".join(view(request)) == b"in"
+
+
+def sign_ins() -> list[tuple[str, bool, str]]:
+    return list(AuditEvent.objects.order_by("id").values_list("actor_name", "allowed", "detail"))
+
+
+def test_every_sign_in_by_password_is_audited_and_no_typed_text_is_kept(client, ana):
+    client.post("/sign-in/", {"username": "ana", "password": "another one"})
+    client.post("/sign-in/", {"username": "a long enough one", "password": "ana"})
+    client.post("/sign-in/", {"username": "ana", "password": "a long enough one"})
+    events = sign_ins()
+    assert [(name, allowed) for name, allowed, _ in events] == [("ana", False), ("anonymous", False), ("ana", True)]
+    assert "a long enough one" not in str(events)
+    assert "another one" not in str(events)
+
+
+def test_every_use_of_a_link_is_audited_and_looking_at_it_is_none(client, ana):
+    token = login_link.make(ana, valid_for=HOUR)
+    address = f"/sign-in/link/{token}/"
+    client.get(address)
+    assert sign_ins() == []
+    client.post(address)
+    Client().post(address)
+    Client().post("/sign-in/link/made-up/")
+    events = sign_ins()
+    assert [(name, allowed) for name, allowed, _ in events] == [("ana", True), ("ana", False), ("anonymous", False)]
+    assert token not in str(events)
