@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from journal.transaction import Transaction
 
 
+def agent_name(tx: Transaction) -> str:
+    """The agent whose journal this is."""
+    row = tx.one("SELECT value FROM journal_meta WHERE key = 'agent'")
+    return "" if row is None else str(row["value"])
+
+
 def next_boot(tx: Transaction) -> int:
     """The number after the highest one; numbers are never reused."""
     row = tx.one("SELECT coalesce(max(boot), 0) + 1 AS boot FROM agent_boot")

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from journal import clock, codec, inbox, messages, steps, tasks
+from journal import boots, clock, codec, inbox, messages, steps, tasks
 from journal.actions import Now
 from journal.errors import StepHeld, StepWaiting
 from journal.inbox import Message
@@ -158,7 +158,7 @@ def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: 
 def _visit(path: Path, role: str, wait: float, secrets: Secrets, report: RecoveryReport) -> list[Snapshot]:
     store = Store(path, agent="", role=role, wait=wait)
     try:
-        agent = store.agent_name()
+        agent = store.read(boots.agent_name)
         for applied in apply_messages(store, agent=agent, report=report):
             if applied.ask and applied.task_id is not None and applied.step_index is not None:
                 report.lines.append(f"step {applied.step_index} of {applied.task_id}: status is asked where it can be")

@@ -121,7 +121,10 @@ class Store:
         self._check_process()
         with self._mutex:
             self._check()
-            return look(Transaction(self._connection, boot=self.boot, next_revision=self._refuse_revision))
+            transaction = Transaction(self._connection, boot=self.boot, next_revision=self._refuse_revision)
+            # A visitor has no boot before it writes, and sees with the eyes of the one it would open.
+            transaction.boot = self.boot or boots.next_boot(transaction)
+            return look(transaction)
 
     def close(self, *, ended: str = "clean") -> None:
         """End the boot, close the connection, free the lock. Harmless when closed already."""
@@ -135,11 +138,6 @@ class Store:
                     self._transact(lambda tx: boots.end_boot(tx, tx.boot, ended), sync=False)
             self._connection.close()
             self._lock.release()
-
-    def agent_name(self) -> str:
-        """The agent whose journal this is."""
-        row = self.read(lambda tx: tx.one("SELECT value FROM journal_meta WHERE key = 'agent'"))
-        return "" if row is None else str(row["value"])
 
     @property
     def closed(self) -> bool:

@@ -71,6 +71,12 @@ class Gate:
                 return
 
     def _reset(self, mode: str) -> None:
+        if self._mode == "stall" and mode == "open" and self._listener is not None:
+            # The same listener: whoever waits for it is let in, not refused.
+            self._close(self._fillers)
+            self._listener.listen(64)
+            self._mode = mode
+            return
         self._park("refuse")
         self._drop()
         self._listener = self._listen(self.port)
@@ -86,11 +92,15 @@ class Gate:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-        for one in (*self._fillers, *self._connections):
+        self._close(self._fillers)
+        self._close(self._connections)
+
+    def _close(self, sockets: list[socket.socket]) -> None:
+        while sockets:
+            one = sockets.pop()
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
-        self._fillers, self._connections = [], []
 
     def _listen(self, port: int) -> socket.socket:
         listener = socket.socket()

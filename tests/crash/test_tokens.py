@@ -55,6 +55,23 @@ def test_a_task_with_an_unresolved_intent_asks_no_model(scene, tool):
     assert recovery_calls(scene) == [0, 0, 0]
 
 
+def test_a_model_call_killed_midway_is_asked_again_and_the_lost_one_is_not_counted_as_free(scene):
+    scene.model.next(hold_after_apply=True)
+    scene.submit("once", "t", tool="pull")
+    agent = scene.start()
+    assert scene.model.script.wait_held()
+    agent.kill()
+    scene.model.script.release()
+    scene.start()
+    scene.completed("t")
+    lost, again, _ = rows(scene.journal, "SELECT * FROM agent_model_call ORDER BY id")
+    assert (lost["step_index"], lost["in_uncached"]) == (0, None)
+    assert lost["state"] in ("open", "unknown")
+    assert (again["step_index"], again["state"]) == (0, "exact")
+    assert len(scene.model.calls()) == 3
+    assert len(scene.forge.effects()) == 1
+
+
 def test_a_resume_costs_a_fraction_of_a_restart(scene, capsys):
     agent = scene.start()
     scene.submit("eight_rounds", "whole", subject="doors")
