@@ -88,8 +88,21 @@ def choices(journal_id: int, step: Step, state: str) -> tuple[Choice, ...]:
     )
 
 
+def nothing_to_decide(step: Step, dialect: str) -> str:
+    """Why nobody can decide this step, as a sentence; empty where somebody can."""
+    if dialect != "stepkeeper":
+        return "The journal was made by others: nothing that writes it takes decisions."
+    if step.status != "pending":
+        return f"The step is not pending: it is {step.status}."
+    if step.effect != "mutating":
+        return f"A {step.effect} step changes nothing outside: there is nothing to decide."
+    return ""
+
+
 def choices_for(line: IntentLine) -> tuple[Choice, ...]:
     """The decisions the fleet index offers for one intent; the step's own page looks again."""
+    if line.effect != "mutating":  # a foreign journal names no effect: nothing that writes it takes decisions
+        return ()
     kinds = ("approve", "reject") if line.hold_reason == "approval_required" else _AFTER_A_DISPATCH
     place = [line.journal_id, line.task_id, line.step_index]
     return tuple(Choice(VERBS[kind], reverse("decide", args=[*place, kind])) for kind in kinds if line.key)

@@ -19,7 +19,7 @@ from dashboard import binding
 from dashboard.access import can_decide, refuse
 from dashboard.forms import ReasonForm, decision_form
 from dashboard.pages import decision as decision_page
-from dashboard.pages.choices import VERBS
+from dashboard.pages.choices import VERBS, nothing_to_decide
 from dashboard.pages.opening import Opened
 from dashboard.pages.step import dispatches
 from dashboard.views.opening import reads_journal
@@ -29,19 +29,13 @@ from journal.models import Step
 
 @dataclass(frozen=True, slots=True)
 class ChangedPage:
-    """Nothing was decided, and why."""
+    """Nothing was decided, and why; `cause` stands in the heading."""
 
     journal_id: int
     task_id: str
     step_index: int
     changes: tuple[str, ...]
-
-    @property
-    def cause(self) -> str:
-        """Why, as the heading says it: time alone is no change of the step."""
-        if self.changes == (binding.EXPIRED,):
-            return "the page has expired"
-        return "this step has changed since you looked"
+    cause: str
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -56,8 +50,8 @@ def decide(request: HttpRequest, opened: Opened, task_id: str, step_index: int, 
     assert isinstance(request.user, User)
     if request.method == "POST":
         return _decide(request, request.user, opened, step, kind)
-    if step.status != "pending":
-        return _changed(request, step, opened, (f"The step is not pending: it is {step.status}.",))
+    if why_not := nothing_to_decide(step, opened.file.dialect):
+        return _changed(request, step, opened, (why_not,))
     bound = decision_page.bind(opened, step, kind, user_id=request.user.pk)
     form = decision_form(kind)(initial={"binding": binding.seal(bound)})
     page = decision_page.build(opened, step, kind, form=form, bound=bound)
@@ -71,8 +65,8 @@ def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -
     step = get_step_or_404(opened, task_id, step_index)
     if not can_decide(request.user):
         return _refused(request, opened, step, f"request {QUERY_STATUS}")
-    if step.status != "pending":
-        return _changed(request, step, opened, (f"The step is not pending any more: it is {step.status}.",))
+    if why_not := nothing_to_decide(step, opened.file.dialect):
+        return _changed(request, step, opened, (why_not,))
     count = dispatches(opened.reader.attempts(task_id, step_index))
     bound = StepBinding(step.idempotency_key or "", step.payload_sha256 or "", count)
     try:
@@ -173,5 +167,13 @@ def _record(request: HttpRequest, opened: Opened, step: Step, action: str, detai
 
 
 def _changed(request: HttpRequest, step: Step, opened: Opened, changes: tuple[str, ...]) -> HttpResponse:
-    page = ChangedPage(opened.file.pk, step.task_id, step.step_index, changes)
+    page = ChangedPage(opened.file.pk, step.task_id, step.step_index, changes, _cause(step, changes))
     return render(request, "decisions/changed.html", {"page": page}, status=409)
+
+
+def _cause(step: Step, changes: tuple[str, ...]) -> str:
+    if changes == (binding.EXPIRED,):
+        return "the page has expired"
+    if step.effect != "mutating":
+        return "this step takes no decisions"
+    return "this step has changed since you looked"
