@@ -12,16 +12,17 @@ from types import TracebackType
 from typing import Any, Self
 
 from journal import codec, exits, inbox, steps, tasks
+from journal.desk import Desk, look
 from journal.errors import StepkeeperError, UsageError
 from journal.models import Task as TaskRow
 from journal.ops import drive
 from journal.ownership import WAIT_SECONDS
 from journal.providers.loader import load
 from journal.providers.profile import Profile
+from journal.query import query
 from journal.recovery import RecoveryReport, apply_messages, recover_steps
 from journal.secrets import Secrets
 from journal.session import Session
-from journal.settle import Desk, look, query
 from journal.store import Store
 from journal.task import Task
 from journal.tools import Tool, require_tool

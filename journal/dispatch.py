@@ -1,4 +1,4 @@
-"""One dispatch of an intent, and the record of what it proved; one status query."""
+"""One dispatch of an intent, and the record of what it proved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from journal.models import Evidence, FrozenRequest, Step
 from journal.ops import Call, NotCalled, Steps, Write
 from journal.providers.classify import Outcome
 from journal.providers.profile import Profile
-from journal.providers.status import StatusAnswer
 from journal.secrets import Secrets
 from journal.store import Store
 from journal.tools import Call as ToolCall
@@ -166,33 +165,3 @@ def stale(store: Store, mark: Mark) -> str | None:
     if age > MAX_SEND_DELAY:
         return f"{age:.1f} s passed between the mark and the first byte"
     return None
-
-
-def ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> Steps[StatusAnswer]:
-    """Ask the provider, or the tool's `status=`, about the key. Never raises for an answer it cannot read."""
-    step, profile = intent.step, intent.profile
-    assert step.idempotency_key is not None
-    key = step.idempotency_key
-    if profile.status is not None and profile.status.by_tool:
-        assert tool is not None
-        call = ToolCall(key, step.task_id, step.step_index, attempt)
-        try:
-            output = yield Call(lambda: tool.ask_status(call, step.arguments_json or "{}"))
-        except Exception as error:
-            return StatusAnswer(
-                answer="unknown", detail=f"status= raised {type(error).__name__}: {failures.text_of(error)}"
-            )
-        if output is None:
-            return StatusAnswer(answer="absent", detail="status= found nothing under this key")
-        return StatusAnswer(answer="exists", detail="status= found the effect", output=output, has_output=True)
-    request = intent.request
-    assert request is not None
-    secrets.learn(freeze.references(request))
-
-    def over_http() -> StatusAnswer:
-        from journal import http
-
-        return http.ask_status(request, profile=profile, key=key, environ=secrets.environ)
-
-    answer: StatusAnswer = yield Call(over_http)
-    return answer

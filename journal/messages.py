@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from journal import attempts, clock, codec, decisions, evidence, failures, steps, tasks
+from journal import attempts, clock, codec, decisions, evidence, failures, starts, steps, tasks
 from journal.errors import InvalidArguments, TaskConflict
 from journal.inbox import Message
 from journal.models import Evidence, Step
@@ -157,9 +157,9 @@ def _carry_out(tx: Transaction, step: Step, kind: str, body: dict[str, Any], out
     by = f"{body.get('actor', '')}: {body.get('reason', '')}"
     if kind == "replay":
         steps.release(tx, task_id, index)
+        starts.reset(tx, task_id, index)
         if step.effect != "mutating":
             # A quarantined step that changes nothing: it starts afresh, and there is nothing to consume.
-            steps.reset_starts(tx, task_id, index)
             decisions.consume(tx, body["message_id"], 0)
     elif kind == "mark_committed":
         steps.commit(tx, task_id, index, output, reference=body.get("reference"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from journal import boots, clock, codec, failures, keys, model_calls, steps, usage
+from journal import boots, clock, codec, failures, keys, model_calls, starts, steps, usage
 from journal.errors import InvalidArguments, StepWaiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
@@ -121,7 +121,7 @@ def _call(
 
         def interrupted(tx: Transaction) -> None:
             _close_unknown(tx, new, number, "interrupted")
-            steps.uncount_start(tx, new.task_id, new.step_index)
+            starts.uncount(tx, new.task_id, new.step_index)
 
         yield Write(desk.store, interrupted)
         raise

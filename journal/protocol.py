@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from journal import attempts, codec, freeze, keys, steps
+from journal.desk import Desk
 from journal.dispatch import Intent, dispatch
 from journal.divergence import difference
 from journal.errors import Diverged
@@ -15,7 +16,7 @@ from journal.ops import Read, Steps, Write
 from journal.providers.profile import python_profile
 from journal.read_step import read, start_again
 from journal.session import Session, stored_outcome
-from journal.settle import Desk, settle
+from journal.settle import settle
 from journal.tools import Tool
 from journal.transaction import Transaction
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from journal import clock, codec, failures, steps
+from journal import clock, codec, failures, starts, steps
+from journal.desk import QUARANTINE_STARTS, hold, waiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.providers.classify import Outcome
 from journal.session import Session
-from journal.settle import QUARANTINE_STARTS, hold, waiting
 from journal.tools import Call as ToolCall
 from journal.tools import Tool
 from journal.transaction import Transaction
@@ -29,7 +29,7 @@ def start_again(session: Session, step: Step) -> Steps[None]:
 
     def restart(tx: Transaction) -> None:
         session.begin(tx)
-        steps.restart(tx, step.task_id, step.step_index)
+        starts.restart(tx, step.task_id, step.step_index)
 
     yield Write(desk.store, restart)
 
@@ -47,7 +47,7 @@ def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, 
     except GeneratorExit:
         raise
     except BaseException:
-        yield Write(session.desk.store, lambda tx: steps.uncount_start(tx, new.task_id, new.step_index))
+        yield Write(session.desk.store, lambda tx: starts.uncount(tx, new.task_id, new.step_index))
         raise
     return (yield from commit_output(session, new.task_id, new.step_index, value, started))
 
@@ -107,7 +107,7 @@ def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> 
     if until > deadline or session.is_closed():
 
         def put_off(tx: Transaction) -> None:
-            steps.uncount_start(tx, step.task_id, step.step_index)
+            starts.uncount(tx, step.task_id, step.step_index)
             steps.schedule(tx, step.task_id, step.step_index, until)
 
         yield Write(desk.store, put_off)

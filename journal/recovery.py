@@ -14,6 +14,7 @@ from pathlib import Path
 
 from journal import boots, clock, codec, inbox, messages, steps, tasks
 from journal.actions import Now
+from journal.desk import AskFirst, Desk, NotHere, Snapshot, look
 from journal.errors import StepHeld, StepWaiting
 from journal.inbox import Message
 from journal.messages import Applied, Malformed
@@ -21,7 +22,7 @@ from journal.ops import drive
 from journal.ownership import WAIT_SECONDS
 from journal.providers.status import StatusAnswer
 from journal.secrets import Secrets
-from journal.settle import AskFirst, Desk, NotHere, Snapshot, look, settle
+from journal.settle import settle
 from journal.store import Store
 from journal.transaction import Transaction
 

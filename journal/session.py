@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from journal import codec, failures, tasks
+from journal.desk import Desk
 from journal.errors import TaskCancelled
 from journal.models import Step
 from journal.providers.profile import Profile
-from journal.settle import Desk
 from journal.transaction import Transaction
 
 

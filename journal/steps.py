@@ -118,24 +118,6 @@ def insert(tx: Transaction, new: NewStep) -> None:
         )
 
 
-def restart(tx: Transaction, task_id: str, step_index: int) -> None:
-    """Count one more start of a pending read-only or model step, in this boot."""
-    tx.execute(
-        "UPDATE agent_step_journal SET starts = starts + 1, boot = ?, hold_reason = NULL, hold_detail = NULL,"
-        " updated_at = ?, revision = ? WHERE task_id = ? AND step_index = ? AND status = 'pending'",
-        (tx.boot, tx.now, tx.revision(), task_id, step_index),
-    )
-
-
-def uncount_start(tx: Transaction, task_id: str, step_index: int) -> None:
-    """Take a start back: the step was interrupted, it did not kill its process."""
-    tx.execute(
-        "UPDATE agent_step_journal SET starts = max(starts - 1, 0), updated_at = ?, revision = ?"
-        " WHERE task_id = ? AND step_index = ? AND status = 'pending'",
-        (tx.now, tx.revision(), task_id, step_index),
-    )
-
-
 def commit(
     tx: Transaction,
     task_id: str,
@@ -282,13 +264,4 @@ def has_older_intent(tx: Transaction, task_id: str) -> bool:
             (task_id, tx.boot),
         )
         is not None
-    )
-
-
-def reset_starts(tx: Transaction, task_id: str, step_index: int) -> None:
-    """Let a quarantined step start afresh."""
-    tx.execute(
-        "UPDATE agent_step_journal SET starts = 0, updated_at = ?, revision = ? WHERE task_id = ? AND step_index = ?"
-        " AND status = 'pending'",
-        (tx.now, tx.revision(), task_id, step_index),
     )

@@ -22,7 +22,7 @@ from journal import (
     tool,
 )
 from journal.keys import key
-from tests.journal.agent import World, opened, rows, steps_of, task_row
+from tests.journal.agent import World, opened, python, rows, steps_of, task_row
 
 
 @pytest.fixture
@@ -539,3 +539,28 @@ def test_a_handler_that_fails_beside_an_open_step_does_not_end_its_task(path, wo
         handler(task)
     row = task_row(path, "t")
     assert (row["status"], row["wait_reason"]) == ("waiting", "unresolved: step 0 of t/a is pending")
+
+
+def test_a_status_function_that_kills_its_process_is_quarantined_alone(path):
+    code = """
+        import os, sys
+        from journal import Journal, tool
+
+        def find(call):
+            print("asked", flush=True)
+            os.kill(os.getpid(), 9)
+
+        @tool(effect="mutating", status=find)
+        def send(name):
+            raise TimeoutError("no answer")
+
+        with Journal(sys.argv[1], agent="a", tools=[send]) as journal:
+            journal.recover()
+            with journal.task("t") as task:
+                task.run(send, "x")
+    """
+    ended = [python(code, path) for _ in range(5)]
+    assert [done.returncode for done in ended] == [-9, -9, -9, 75, 75]
+    assert [done.stdout for done in ended] == ["asked\n"] * 3 + [""] * 2
+    assert steps_of(path, "t")[0]["hold_reason"] == "quarantined"
+    assert rows(path, "SELECT count(*) AS n FROM agent_step_attempt") == [{"n": 1}]

@@ -1,0 +1,106 @@
+"""The desk a pending intent is settled at: what lies on it, and how it is put aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from journal import attempts, boots, clock, codec, decisions, evidence, steps
+from journal.actions import Now
+from journal.dispatch import Intent
+from journal.errors import OutcomeUnknown, StepHeld, StepkeeperError, StepWaiting
+from journal.models import Attempt, Evidence, Step
+from journal.ops import Steps, Write
+from journal.providers.profile import Profile
+from journal.secrets import Secrets
+from journal.store import Store
+from journal.tools import Tool
+from journal.transaction import Transaction
+
+# A step whose dispatch ended with its process this often is held, so that one step cannot keep an agent dying.
+QUARANTINE_STARTS = 3
+# Held for another cause than "we do not know": everything else is an unknown outcome.
+_KNOWN_OUTCOME = frozenset({"approval_required", "not_applied", "tool_missing", "missing_reference", "diverged"})
+
+Mode = Literal["task", "recover", "visit"]
+
+
+class NotHere(StepkeeperError):
+    """This process cannot do what the step needs next (a tool or a credential of the agent's): nothing was changed."""
+
+
+class AskFirst(StepkeeperError):
+    """A status query comes next, and a visiting writer makes none while it holds the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What settling works with.
+
+    `mode`: "task" is the handler's own run and may sleep; "recover" runs no tool code but `status=` and keyed
+    replays; "visit" is a writer that is not the agent: it leaves to the agent what only the agent can do.
+    """
+
+    store: Store
+    tools: Mapping[str, Tool]
+    secrets: Secrets
+    epoch: Callable[[], int]
+    stopping: Callable[[], bool] = lambda: False
+    mode: Mode = "task"
+    max_wait: timedelta = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything the journal knows about one step, read together."""
+
+    step: Step
+    intent: Intent
+    attempts: list[Attempt]
+    evidence: list[Evidence]
+    now: Now
+
+
+def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
+    """Read a step with all that bears on it."""
+    step = steps.find(tx, task_id, step_index)
+    assert step is not None
+    step = replace(step, decision=decisions.unused(tx, task_id, step_index))
+    stored = steps.profile_json(tx, task_id, step_index)
+    newest = boots.newest_time(tx)
+    return Snapshot(
+        step=step,
+        intent=Intent(
+            step=step,
+            profile=Profile.from_dict(step.provider or "python", codec.loads(stored) if stored else {}),
+            request=steps.request(tx, task_id, step_index, step.key_generation),
+        ),
+        attempts=attempts.of_step(tx, task_id, step_index),
+        evidence=evidence.of_step(tx, task_id, step_index),
+        now=Now(clock.moment(), clock.parse(newest) if newest else None, tx.boot),
+    )
+
+
+def hold(desk: Desk, step: Step, reason: str, why: str) -> Steps[None]:
+    """Write the hold and raise it."""
+    yield Write(desk.store, lambda tx: steps.hold(tx, step.task_id, step.step_index, reason, why), sync=True)
+    kind = StepHeld if reason in _KNOWN_OUTCOME else OutcomeUnknown
+    raise kind(
+        f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is held: {reason}. {why}",
+        task_id=step.task_id,
+        step_index=step.step_index,
+        reason=reason,
+        hint="Decide it on the dashboard's pending page.",
+    )
+
+
+def waiting(step: Step, until: datetime) -> StepWaiting:
+    """The error of a step that is due later."""
+    return StepWaiting(
+        f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is due again at {clock.text(until)}.",
+        task_id=step.task_id,
+        step_index=step.step_index,
+        until=until,
+    )

@@ -1,0 +1,92 @@
+"""Asking the world about a key: one status query, kept as evidence."""
+
+from __future__ import annotations
+
+from journal import clock, codec, evidence, failures, freeze, starts
+from journal.desk import QUARANTINE_STARTS, AskFirst, Desk, NotHere, Snapshot, hold
+from journal.dispatch import Intent
+from journal.models import Evidence
+from journal.ops import Call, Steps, Write
+from journal.providers.status import StatusAnswer
+from journal.secrets import Secrets
+from journal.tools import Call as ToolCall
+from journal.tools import Tool
+from journal.transaction import Transaction
+
+
+def query(desk: Desk, seen: Snapshot) -> Steps[None]:
+    """Ask the world about the key and append the answer as evidence."""
+    step, profile = seen.step, seen.intent.profile
+    if desk.mode == "visit":
+        if profile.status is not None and profile.status.by_tool:
+            raise NotHere(f"Step {step.step_index} of {step.task_id}: only its agent can ask for its status.")
+        raise AskFirst(f"Step {step.step_index} of {step.task_id}: a status query comes next.")
+    if profile.status is not None and profile.status.by_tool and step.tool_name not in desk.tools:
+        yield from hold(desk, step, "tool_missing", f"The tool {step.tool_name} is not among this agent's tools.")
+    by_tool = profile.status is not None and profile.status.by_tool
+    if by_tool:
+        if step.starts > QUARANTINE_STARTS:
+            why = f"Its status= function ended its process {step.starts - 1} times."
+            yield from hold(desk, step, "quarantined", why)
+        # On disk before the agent's code runs: what kills the process here is counted too.
+        yield Write(desk.store, lambda tx: starts.count(tx, step.task_id, step.step_index))
+    newest = max((attempt.attempt for attempt in seen.attempts if attempt.verdict != "not_sent"), default=0)
+    asked = clock.moment()
+    try:
+        answer = yield from _ask(seen.intent, desk.tools.get(step.tool_name), desk.secrets, newest)
+    except GeneratorExit:
+        raise
+    except BaseException:
+        if by_tool:
+            yield Write(desk.store, lambda tx: starts.uncount(tx, step.task_id, step.step_index))
+        raise
+    found = Evidence(
+        task_id=step.task_id,
+        step_index=step.step_index,
+        attempt=newest,
+        asked_at=asked.wall,
+        asked_boottime=asked.boot,
+        os_boot_id=asked.os_boot_id,
+        answer=answer.answer,
+        source="tool" if by_tool else "status",
+        http_status=answer.http_status,
+        detail=desk.secrets.hide(answer.detail),
+        output_json=desk.secrets.hide_json(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
+    )
+
+    def keep(tx: Transaction) -> None:
+        evidence.add(tx, found)
+        if by_tool:
+            starts.uncount(tx, step.task_id, step.step_index)
+
+    yield Write(desk.store, keep)
+
+
+def _ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> Steps[StatusAnswer]:
+    """Ask the provider, or the tool's `status=`, about the key. Never raises for an answer it cannot read."""
+    step, profile = intent.step, intent.profile
+    assert step.idempotency_key is not None
+    key = step.idempotency_key
+    if profile.status is not None and profile.status.by_tool:
+        assert tool is not None
+        call = ToolCall(key, step.task_id, step.step_index, attempt)
+        try:
+            output = yield Call(lambda: tool.ask_status(call, step.arguments_json or "{}"))
+        except Exception as error:
+            return StatusAnswer(
+                answer="unknown", detail=f"status= raised {type(error).__name__}: {failures.text_of(error)}"
+            )
+        if output is None:
+            return StatusAnswer(answer="absent", detail="status= found nothing under this key")
+        return StatusAnswer(answer="exists", detail="status= found the effect", output=output, has_output=True)
+    request = intent.request
+    assert request is not None
+    secrets.learn(freeze.references(request))
+
+    def over_http() -> StatusAnswer:
+        from journal import http
+
+        return http.ask_status(request, profile=profile, key=key, environ=secrets.environ)
+
+    answer: StatusAnswer = yield Call(over_http)
+    return answer

@@ -1,0 +1,44 @@
+"""Statements on starts: how often a pending step was begun, counted before what may kill the process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from journal.transaction import Transaction
+
+
+def restart(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Count one more start of a pending read-only or model step, in this boot."""
+    tx.execute(
+        "UPDATE agent_step_journal SET starts = starts + 1, boot = ?, hold_reason = NULL, hold_detail = NULL,"
+        " updated_at = ?, revision = ? WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (tx.boot, tx.now, tx.revision(), task_id, step_index),
+    )
+
+
+def count(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Count one more start of the agent's own code for a pending step."""
+    tx.execute(
+        "UPDATE agent_step_journal SET starts = starts + 1, revision = ? WHERE task_id = ? AND step_index = ?"
+        " AND status = 'pending'",
+        (tx.revision(), task_id, step_index),
+    )
+
+
+def uncount(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Take a start back: the step was interrupted, it did not kill its process."""
+    tx.execute(
+        "UPDATE agent_step_journal SET starts = max(starts - 1, 0), updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (tx.now, tx.revision(), task_id, step_index),
+    )
+
+
+def reset(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Let a quarantined step start afresh."""
+    tx.execute(
+        "UPDATE agent_step_journal SET starts = 0, updated_at = ?, revision = ? WHERE task_id = ? AND step_index = ?"
+        " AND status = 'pending'",
+        (tx.now, tx.revision(), task_id, step_index),
+    )
