@@ -21,6 +21,7 @@ BATCH = 1000  # rows per table and transaction: others write in between
 NEWEST = 1000  # tasks read of a journal that has no revisions
 _UNFINISHED = ("queued", "running", "waiting")
 _BOOT = 2**32
+_MOST_STEPS = 2**31 - 1  # a made-up index must not break the row of its task, nor those beside it
 
 
 def read(journal: JournalFile) -> bool:
@@ -154,7 +155,7 @@ def _put_tasks(journal: JournalFile, tasks: Sequence[Task], changed: dict[str, d
             handler=(task.handler or "")[:200],
             status=task.status[:16],
             wait_reason=task.wait_reason or "",
-            steps=task.steps or 0,
+            steps=min(task.steps or 0, _MOST_STEPS),
             pending=task.pending or 0,
             started_at=task.created_at,
             updated_at=max(

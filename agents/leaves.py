@@ -66,19 +66,19 @@ def drop(journal: JournalFile, task_id: str) -> None:
     IndexedRun.objects.filter(journal=journal, task_id=task_id).delete()
 
 
+# No response has as many tokens in one bucket. What says so is no count, and would break every sum it stands in.
+_MOST_TOKENS = 10**8
 _COLUMNS = tuple(field.name for field in IndexedModelCall._meta.concrete_fields if field.name != "id")
 
 
 def _row(journal: JournalFile, call: ModelCall, tool: str) -> IndexedModelCall:
-    tokens = prices.Tokens(
-        in_uncached=call.in_uncached,
-        in_cache_read=call.in_cache_read,
-        in_cache_write=call.in_cache_write,
-        out_visible=call.out_visible,
-        out_reasoning=call.out_reasoning,
-    )
+    reported = (call.in_uncached, call.in_cache_read, call.in_cache_write, call.out_visible, call.out_reasoning)
+    possible = [count if count is None or abs(count) <= _MOST_TOKENS else None for count in reported]
+    tokens = prices.Tokens(*possible)
     model = call.model or call.request_model or ""
-    if call.state == "exact":
+    if tuple(possible) != reported:
+        price = prices.Price(None, "The reported usage is impossible: a count is over a hundred million tokens.")
+    elif call.state == "exact":
         price = prices.price(tokens, model=model, tier=call.service_tier, at=call.started_at or clock.wall())
     else:
         price = prices.Price(None, _UNSURE.get(call.state, "What this call used is not known."))
@@ -93,11 +93,11 @@ def _row(journal: JournalFile, call: ModelCall, tool: str) -> IndexedModelCall:
         state=call.state[:16],
         started_at=call.started_at,
         hour=utc_hour(call.started_at),
-        in_uncached=call.in_uncached,
-        in_cache_read=call.in_cache_read,
-        in_cache_write=call.in_cache_write,
-        out_visible=call.out_visible,
-        out_reasoning=call.out_reasoning,
+        in_uncached=tokens.in_uncached,
+        in_cache_read=tokens.in_cache_read,
+        in_cache_write=tokens.in_cache_write,
+        out_visible=tokens.out_visible,
+        out_reasoning=tokens.out_reasoning,
         tokens_in=tokens.total_in,
         tokens_out=tokens.total_out,
         cost_pico=None if price.amount is None else to_pico(price.amount),

@@ -9,13 +9,14 @@ import fcntl
 import json
 import logging
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError, close_old_connections, connection
 
 from agents import alerts, discovery, disk_samples, health, index, intents, jobs, liveness
 from agents.models import IndexedTask, JournalFile
@@ -48,6 +49,7 @@ class Watch:
         self.stop = threading.Event()
         self._started_at = clock.wall()
         self._due: dict[str, float] = {}
+        self._told: dict[int, str] = {}  # what the log was told of a journal last: each try finds the same again
         self._duties: tuple[tuple[str, float, Callable[[], None]], ...] = (
             ("find", FIND, self.find),
             ("sweep", SWEEP, self.sweep),
@@ -123,9 +125,13 @@ class Watch:
             liveness.derive(row)
         row.signature = "" if more or not _is_settled(stamp) else stamp
         row.save(update_fields=["signature"])
+        self._told.pop(row.pk, None)
 
     def _look_again(self, row: JournalFile) -> None:
         row.refresh_from_db()  # somebody may have acknowledged it since the list was read
+        if row.kind == "failed":
+            self._read(row)  # at once, so that it is a card or read, and not for a second neither
+            return
         discovery.apply(row, discovery.look(row.path))
         if row.is_indexed:
             row.signature = ""
@@ -145,18 +151,21 @@ class Watch:
             if error.kind == "busy":
                 return
             self._card(row, error.kind, error.message, error.hint)
-        except DatabaseError:
-            raise  # our own database: the whole duty is tried again
         except Exception as error:
-            log.exception("Journal %s", row.path)
+            if isinstance(error, DatabaseError) and not _is_about_rows(error):
+                raise  # our own database cannot work now: the whole duty is tried again
             sentence = f"Reading it failed with {type(error).__name__}."
-            self._card(row, "failed", sentence, "The log of watch says where. It is tried again every 10 seconds.")
+            if self._card(row, "failed", sentence, "The log of watch says where. It is tried again every 10 seconds."):
+                log.exception("Journal %s", row.path)
 
-    def _card(self, row: JournalFile, kind: str, sentence: str, hint: str) -> None:
-        changed = (row.kind, row.sentence) != (kind[:32], sentence)
+    def _card(self, row: JournalFile, kind: str, sentence: str, hint: str) -> bool:
+        """Put what is wrong into the journal's row. True when that is news."""
+        changed = self._told.get(row.pk) != sentence
+        self._told[row.pk] = sentence
         JournalFile.objects.filter(pk=row.pk).update(kind=kind[:32], sentence=sentence, hint=hint, signature="")
         if changed:
             log.warning("Journal %s: %s", row.path, sentence)
+        return changed
 
     def _do(self, name: str, duty: Callable[[], None]) -> None:
         try:
@@ -168,6 +177,16 @@ class Watch:
             self._due[name] = 0.0
         except Exception:
             log.exception("Watch could not %s. It tries again.", name)
+
+
+def _is_about_rows(error: DatabaseError) -> bool:
+    """Whether what a journal holds did not fit our tables, or made a sum too large: no other journal is touched by it.
+
+    SQLite reports such a sum as it reports a locked database, as an OperationalError; its code tells them apart.
+    """
+    if not isinstance(error, OperationalError):
+        return isinstance(error, DataError | IntegrityError)
+    return getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
 
 
 def _sync_less() -> None:

@@ -13,9 +13,9 @@ import pytest
 from django.db import OperationalError
 
 from agents import index
-from agents.models import Beat, IndexedTask, Job
+from agents.models import Beat, IndexedModelCall, IndexedTask, Job
 from agents.watch import AlreadyWatching, Watch, hold
-from tests.builders.fleet import held, journal_file, rows, watched, writing
+from tests.builders.fleet import a_run, held, journal_file, rows, watched, writing
 
 
 @pytest.fixture
@@ -92,6 +92,46 @@ def test_a_journal_that_breaks_the_reading_is_one_card_and_comes_back(folder, mo
     watch.sweep()
     assert journal_file(bad).kind == "ok"
     assert IndexedTask.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_a_journal_whose_sums_overflow_is_one_card_and_the_others_are_read(folder, caplog):
+    bad, good = a_journal(folder / "a.db", "bad"), a_journal(folder / "b.db", "good")
+    with writing(bad) as connection:
+        for index_ in range(2):
+            a_run(connection, "bad", index_, served_through=2**62)
+    IndexedModelCall.objects.all().delete()
+    watch = Watch()
+    watch.find()
+    for number in range(2):
+        IndexedModelCall.objects.create(
+            journal=journal_file(bad), task_id="bad", step_index=number, call=0, state="exact", cost_pico=2**62
+        )
+    with caplog.at_level("ERROR"):
+        for _ in range(3):
+            watch.sweep()
+            watch.find()
+    assert journal_file(bad).sentence == "Reading it failed with OperationalError."
+    assert journal_file(good).kind == "ok"
+    assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["good"]
+    assert len(caplog.records) == 1, "the log is told once, not at each try"
+
+
+@pytest.mark.django_db
+def test_a_database_that_cannot_work_is_no_fault_of_the_journal(folder, monkeypatch):
+    path = a_journal(folder / "a.db")
+    watch = Watch()
+    watch.find()
+    failure = OperationalError("database is locked")
+    failure.__cause__ = sqlite3.OperationalError("database is locked")
+
+    def locked(_row):
+        raise failure
+
+    monkeypatch.setattr(index, "read", locked)
+    with pytest.raises(OperationalError):
+        watch.sweep()
+    assert journal_file(path).kind == "ok"
 
 
 @pytest.mark.django_db
