@@ -26,8 +26,9 @@ class _Saved:
 
 
 def utc_hour(moment: datetime | None) -> datetime | None:
-    """The hour a moment is booked under."""
-    return moment.replace(minute=0, second=0, microsecond=0) if moment else None
+    """The hour a moment is booked under; None for a made-up one, which no zone's calendar may hold."""
+    possible = moment is not None and 1970 <= moment.year < 9999
+    return moment.replace(minute=0, second=0, microsecond=0) if moment and possible else None
 
 
 def rebuild_hours(journal: JournalFile, hours: Iterable[datetime]) -> None:

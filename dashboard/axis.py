@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from dashboard import wording
@@ -18,6 +18,8 @@ _FOLD_OVER_BUSY = 0.6  # a gap folds once it is longer than this share of all bu
 _MIN_TICK_DISTANCE = 11.0
 _CLEAR_OF_NOTCH = 8.0  # a notch carries its own label
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_SECOND = 253_402_300_799  # of the year 9999; a float may round past it
 _LONG_STEPS = (3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 
 
@@ -155,14 +157,17 @@ def _round_times(piece: Piece) -> list[tuple[float, float]]:
     if length <= 0 or width < 1:
         return [(piece.start, 1.0)]
     wanted = length * _MIN_TICK_DISTANCE / width
-    step = next((step for step in (*_STEPS, *_LONG_STEPS) if step >= wanted), _LONG_STEPS[-1])
+    # Beyond weeks (a made-up time among true ones) any length will do, so long as the labels have room.
+    step = next((step for step in (*_STEPS, *_LONG_STEPS) if step >= wanted), wanted)
     first = -(-piece.start // step) * step
     times = [(first + step * n, float(step)) for n in range(int((piece.end - first) / step) + 1)]
     return [time for time in times if time[0] <= piece.end] or [(piece.start, float(step))]
 
 
 def _clock_text(seconds: float, step: float) -> str:
-    moment = datetime.fromtimestamp(seconds).astimezone()  # the process's zone is the dashboard's TIME_ZONE
+    moment = wording.local(_EPOCH + timedelta(seconds=min(seconds, _LAST_SECOND)))
+    if step > _LONG_STEPS[-1]:
+        return moment.strftime("%b %Y")
     if step >= 86400:
         return moment.strftime("%d %b")
     if step >= 60:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils import timezone
-
 from dashboard import wording
 from journal.holds import HOLDS
 from journal.models import Attempt, Step
@@ -69,7 +67,7 @@ def _since(moment: datetime | None, now: datetime) -> float:
 
 
 def _clock(moment: datetime | None) -> str:
-    return timezone.localtime(moment).strftime("%H:%M:%S") if moment else "at an unknown time"
+    return wording.local(moment).strftime("%H:%M:%S") if moment else "at an unknown time"
 
 
 _HELD_TASK = re.compile(r"held: step (-?[0-9]+): ([a-z_]+)")

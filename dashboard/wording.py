@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
+from django.utils import timezone
+
 SIGNALS = (
     "committed",
     "reused",
@@ -20,6 +22,14 @@ SIGNALS = (
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def local(moment: datetime) -> datetime:
+    """A time on the clock of the dashboard's zone; at the two ends of the calendar, which no zone may leave, UTC."""
+    try:
+        return timezone.localtime(moment)
+    except OverflowError:
+        return moment
 
 
 def duration(seconds: float | None) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from django.urls import reverse
-from django.utils import timezone
-
 from agents.money import Money
 from dashboard import signals, timeline, wording
 from dashboard.axis import Axis
@@ -122,7 +120,7 @@ _VERBS = {
 def said(decision: Decision) -> str:
     """Who decided what, when, and which attempt it became."""
     at = decision.applied_at or decision.created_at
-    clock = timezone.localtime(at).strftime("%H:%M:%S") if at else "at an unknown time"
+    clock = wording.local(at).strftime("%H:%M:%S") if at else "at an unknown time"
     verb = _VERBS.get(decision.kind, decision.kind)
     if decision.outcome.startswith("refused"):
         return f"{verb} by {decision.actor} {clock} · {decision.outcome}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from django import template
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -89,12 +88,12 @@ def at(moment: datetime | None) -> SafeString:
     """A time as the clock shows it, with the date where it is not today's."""
     if moment is None:
         return format_html('<span class="soft">{}</span>', "time not recorded")
-    local, today = timezone.localtime(moment), timezone.localtime(clock.wall()).date()
+    local, today = wording.local(moment), wording.local(clock.wall()).date()
     return _time(moment, local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M:%S"))
 
 
 def _time(moment: datetime, text: str) -> SafeString:
-    local = timezone.localtime(moment)
+    local = wording.local(moment)
     exact = local.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + local.strftime(" %Z (UTC%z)")
     return format_html('<time datetime="{}" title="{}">{}</time>', clock.text(moment), exact, text)
 
