@@ -71,6 +71,11 @@
     setTimeout(() => { delete event.target.dataset.sent; }, 5000);
   });
 
+  // The page one is on is in sight, also where the row of pages is wider than the screen.
+  const here = document.querySelector(".desk nav [aria-current]");
+  const pages = here?.closest("nav");
+  if (pages) pages.scrollLeft = here.offsetLeft - pages.offsetLeft - (pages.clientWidth - here.offsetWidth) / 2;
+
   // Filters lie in a sheet on a narrow screen, open on a wide one.
   const narrow = matchMedia("(max-width: 720px)");
   for (const sheet of document.querySelectorAll("details.sheet")) if (narrow.matches) sheet.open = false;

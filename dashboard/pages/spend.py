@@ -87,7 +87,7 @@ def _hues(table: spend.SpendTable) -> dict[str, int]:
 
 def _column(number: int, bar: spend.SpendBar, table: spend.SpendTable, hues: dict[str, int], most: float) -> Column:
     slots = {"24h": 24, "7d": 7, "30d": 30}[table.range]
-    slot = 95.0 / slots
+    slot = 93.0 / slots
     length = 3600 if table.range == "24h" else 86400
     left = 5.0 + slot * min(slots - 1, max(0, round((bar.starts_at - table.since).total_seconds() / length)))
     blocks: list[Block] = []

@@ -1,13 +1,13 @@
-"""Reading the desk with a real browser: narrow, by keyboard, without JavaScript, in a hidden tab, with a slow server."""
+"""Reading the desk with a real browser: narrow, by keyboard, without JavaScript, hidden, with a slow server."""
 
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.crash.looking import until
 from tests.e2e.desk import ALIVE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("desk")]
@@ -21,26 +21,39 @@ def held_step(desk):
     desk.hold("to-read")
 
     def find(page: Page) -> str:
-        page.goto("/tasks/?text=to-read")
-        expect(page.get_by_role("link", name="to-read")).to_be_visible(timeout=15_000)
-        page.get_by_role("link", name="to-read").click()
+        open_task(page, "to-read")
         page.locator("tr.waits a").click()
         return page.url
 
     return find
 
 
+def open_task(page: Page, task_id: str) -> None:
+    """From the list of tasks, once the index has it, to the timeline."""
+
+    def is_listed() -> bool:
+        page.goto(f"/tasks/?text={task_id}")
+        return page.get_by_role("link", name=task_id).count() == 1
+
+    until(is_listed, f"{task_id} in the list")
+    page.get_by_role("link", name=task_id).click()
+
+
 def overflow(page: Page) -> int:
     """By how many pixels the page is wider than the window."""
-    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
 
-def polls(page: Page, seconds: float) -> list[str]:
-    """The requests htmx makes in this time."""
+def polled(page: Page) -> list[str]:
+    """The requests htmx makes from now on."""
     seen: list[str] = []
-    page.on("request", lambda request: seen.append(request.url) if request.headers.get("hx-request") else None)
-    page.wait_for_timeout(seconds * 1000)
+    page.on("request", lambda request: seen.append(request.url) if "hx-request" in request.headers else None)
     return seen
+
+
+def poll_now(page: Page, times: int = 1) -> None:
+    """What the poll's timer does, at once."""
+    page.evaluate("times => { for (; times; times--) htmx.trigger('[data-poll]', 'seen'); }", times)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -70,9 +83,7 @@ def test_without_javascript_a_decision_can_be_made_ready_to_send(sign_in, held_s
     page = sign_in("ada", java_script_enabled=False)
     page.goto("/pending/")
     assert page.locator("details").count() >= 1
-    page.goto("/tasks/?text=to-read")
-    page.get_by_role("link", name="to-read").click()
-    page.locator("tr.waits a").click()
+    held_step(page)
     page.get_by_role("link", name="Abandon…").click()
     page.get_by_role("button", name="Abandon: sends nothing").click()
     expect(page.get_by_label("Reason")).to_be_visible()  # the browser asks for the reason itself
@@ -81,45 +92,49 @@ def test_without_javascript_a_decision_can_be_made_ready_to_send(sign_in, held_s
 
 def test_a_hidden_tab_asks_nothing_and_asks_at_once_when_it_is_seen_again(sign_in):
     page = sign_in("ada")
-    page.goto("/")
-    assert polls(page, 3)
+    page.goto("/audit/")  # this page does not poll by itself: what asks is what the test makes ask
+    page.evaluate("document.querySelector('#audit-table').setAttribute('data-poll', '')")
+    page.evaluate(
+        "part => { part = document.querySelector('#audit-table'); part.setAttribute('hx-get', '/audit/');"
+        " part.setAttribute('hx-trigger', 'seen'); part.setAttribute('hx-swap', 'none'); htmx.process(part); }"
+    )
+    seen = polled(page)
+    with page.expect_response(re.compile("/audit/")):
+        poll_now(page)
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-    page.wait_for_timeout(300)
-    assert polls(page, 3) == []
-    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-    assert polls(page, 0.6)
+    before = len(seen)
+    poll_now(page, times=3)
+    page.wait_for_timeout(200)
+    assert len(seen) == before
+    with page.expect_response(re.compile("/audit/")):
+        page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_a_slow_server_gets_one_request_at_a_time(sign_in):
     page = sign_in("ada")
     page.goto("/")
-    flying, most = 0, 0
-
-    def slow(route: Route) -> None:
-        nonlocal flying, most
-        if not route.request.headers.get("hx-request"):
-            route.continue_()
-            return
-        flying += 1
-        most = max(most, flying)
-        time.sleep(0.9)
-        flying -= 1
-        route.continue_()
-
-    page.route(re.compile(r"/\?version="), slow)
-    page.wait_for_timeout(6000)
-    assert most == 1
+    waiting: list[Route] = []
+    page.route(re.compile(r"/\?version="), lambda route: waiting.append(route))
+    poll_now(page)
+    until(lambda: page.evaluate("1") and waiting, "the first poll")
+    poll_now(page, times=5)
+    page.wait_for_timeout(200)
+    assert len(waiting) == 1
+    waiting[0].continue_()
 
 
-def test_what_a_reader_opened_and_selected_survives_a_poll(sign_in, held_step):
+def test_what_a_reader_folded_stays_folded_when_the_page_changes(sign_in, held_step):
     page = sign_in("ada")
+    held_step(page)
     page.goto("/pending/")
-    page.locator("details").first.evaluate("element => { element.open = false; }")
-    page.locator("#pending-queue").evaluate(
-        "part => htmx.ajax('GET', '/pending/', {source: part, target: part, swap: 'outerHTML'})"
-    )
-    page.wait_for_timeout(800)
-    assert page.locator("details").first.get_attribute("open") is None
+    first = page.locator("details").first
+    first.locator("summary").click()
+    with page.expect_response(re.compile("/pending/")):
+        page.evaluate(
+            "() => { const part = document.querySelector('#pending-queue');"
+            " part.setAttribute('hx-get', '/pending/?version=old'); htmx.process(part); htmx.trigger(part, 'seen'); }"
+        )
+    expect(first).not_to_have_attribute("open", "")
 
 
 def test_a_part_whose_session_ended_leads_to_the_sign_in_page(sign_in, desk, browser, cookies):
@@ -134,7 +149,6 @@ def test_a_finished_task_asks_nothing(sign_in, desk):
     desk.submit(ALIVE, "soon-done")
     desk.wait_status("soon-done")
     page = sign_in("ada")
-    page.goto("/tasks/?text=soon-done")
-    page.get_by_role("link", name="soon-done").click()
+    open_task(page, "soon-done")
     expect(page.locator("#task-timeline")).to_contain_text("Completed")
-    assert polls(page, 3) == []
+    expect(page.locator("[data-poll], [hx-trigger]")).to_have_count(0)
