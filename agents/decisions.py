@@ -36,6 +36,10 @@ class BadDecision(StepkeeperError):
         self.field = field
 
 
+class OtherDecision(BadDecision):
+    """Another decision about the same step is on its way; what was asked for now would contradict it."""
+
+
 def binding_of(step: Step, attempts: Sequence[Attempt]) -> Binding:
     """The binding a page shows with a step."""
     return Binding(step.idempotency_key or "", step.payload_sha256 or "", dispatches(attempts))

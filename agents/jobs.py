@@ -17,7 +17,7 @@ from django_q.models import OrmQ
 from django_q.tasks import async_task
 
 from agents import audit, decisions, leases, work
-from agents.decisions import BadDecision, Binding
+from agents.decisions import BadDecision, Binding, OtherDecision
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DECISION, FAILED, OPEN_STATES, QUERY_STATUS
 from agents.roles import Person, can_decide
@@ -47,7 +47,8 @@ def request(
 
     While a job of this kind is open for the same step and binding, that job is returned whoever asks. A page puts one
     `message_id` (32 hex digits) into each form it shows: the same form posted again returns the same job, even after
-    it ended. Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input.
+    it ended. Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input,
+    OtherDecision while another decision about the same step is open: nobody is told that theirs was taken.
     """
     action = f"request {decision or kind}"
     if not isinstance(actor, User) or not can_decide(actor):
@@ -81,6 +82,7 @@ def request(
     )
     with transaction.atomic():
         job, made = _make_once(wanted)
+        _check_same(wanted, job)
         detail = reason.strip() if made else f"The same was already asked for by {job.actor_name}: job {job.uuid}."
         _audit(action, actor, journal, task_id, step_index, detail=detail, job=job)
         if made:
@@ -150,6 +152,16 @@ def _make_once(wanted: Job) -> tuple[Job, bool]:
             raise
         return found, False
     return wanted, True
+
+
+def _check_same(wanted: Job, job: Job) -> None:
+    if (wanted.decision, wanted.output_json) != (job.decision, job.output_json):
+        raise OtherDecision(
+            f"{job.actor_name} decided “{job.decision.replace('_', ' ')}” at {clock.text(job.created_at)[:19]}Z; "
+            f"that is job {job.uuid}. Yours was not taken.",
+            field="decision",
+            hint="Look at the step again once that one has ended.",
+        )
 
 
 def _message_id(given: str) -> str:

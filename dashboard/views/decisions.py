@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents import audit, jobs
-from agents.decisions import BadDecision
+from agents.decisions import BadDecision, OtherDecision
 from agents.decisions import Binding as StepBinding
 from agents.models import Job
 from agents.models.job import DECISION, QUERY_STATUS
@@ -129,6 +129,8 @@ def _ask(
             reference=values.get("reference", ""),
             message_id=bound.nonce,
         )
+    except OtherDecision as error:
+        return _stale(request, opened, step, kind, (error.message,))
     except BadDecision as error:
         form.add_error(error.field if error.field in form.fields else None, str(error))
         return _again(request, opened, step, kind, form, bound)

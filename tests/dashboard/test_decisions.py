@@ -79,6 +79,31 @@ def test_two_people_with_two_pages_share_one_job(held):
     assert Job.objects.count() == 1
 
 
+def test_who_decides_otherwise_at_the_same_time_is_told_that_theirs_was_not_taken(held):
+    one, two = signed_in("operator"), signed_in("admin")
+    first, other = (
+        form(text(client.get(held("decide", kind)))) for client, kind in ((one, "replay"), (two, "abandon"))
+    )
+    assert one.post(held("decide", "replay"), first).status_code == 302
+    answer = two.post(held("decide", "abandon"), other)
+    assert answer.status_code == 409
+    assert "operator decided “replay” at" in text(answer)
+    assert "Yours was not taken." in text(answer)
+    assert Job.objects.get().decision == "replay"
+    event = AuditEvent.objects.get(action="request abandon")
+    assert (event.actor_name, event.allowed) == ("admin", False)
+    assert "operator decided" in event.detail
+
+
+def test_two_outputs_for_one_step_are_two_decisions(held):
+    one, two = signed_in("operator"), signed_in("admin")
+    url = held("decide", "mark_committed")
+    forms = [form(text(client.get(url)), output=output, reference="r") for client, output in ((one, "1"), (two, "2"))]
+    assert one.post(url, forms[0]).status_code == 302
+    assert two.post(url, forms[1]).status_code == 409
+    assert Job.objects.get().output_json == "1"
+
+
 def test_a_decision_without_a_reason_asks_for_one_and_decides_nothing(held):
     client = signed_in("operator")
     response = client.post(held("decide", "abandon"), form(text(client.get(held("decide", "abandon"))), reason=" "))
