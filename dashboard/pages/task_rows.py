@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from django.urls import reverse
+
 from agents.money import Money
 from dashboard import signals, timeline, wording
 from dashboard.axis import Axis
 from dashboard.pages import usage
 from dashboard.pages.opening import Opened
+from dashboard.spans import Span, spans_of
 from journal.models import Attempt, Decision, ModelCall, Run, Step
 
 _Item = TypeVar("_Item", Attempt, ModelCall, Decision)
@@ -51,8 +53,8 @@ class Material:
     decisions: dict[int, list[Decision]]
     runs: tuple[Run, ...]
 
-    def spans(self, step: Step, opened: Opened) -> tuple[timeline.Span, ...]:
-        return timeline.spans_of(
+    def spans(self, step: Step, opened: Opened) -> tuple[Span, ...]:
+        return spans_of(
             step,
             self.attempts.get(step.step_index, ()),
             self.calls.get(step.step_index, ()),
@@ -128,7 +130,7 @@ def said(decision: Decision) -> str:
     return f"{verb} by {decision.actor} {clock}{attempt}"
 
 
-def _duration(step: Step, spans: Sequence[timeline.Span]) -> str:
+def _duration(step: Step, spans: Sequence[Span]) -> str:
     if step.status == "pending":
         return wording.duration(spans[-1].end - spans[0].start) if spans and spans[-1].end > spans[0].start else "—"
     if step.duration is not None:
