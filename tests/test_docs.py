@@ -12,7 +12,7 @@ import pytest
 
 import journal
 from dashboard import environment
-from journal import api, codec, connection, dispatch, freeze, http, inbox, models, settle
+from journal import api, codec, connection, desk, dispatch, freeze, http, inbox, models
 from journal.cli.parser import build
 from journal.holds import HOLDS
 from journal.providers import profile
@@ -102,7 +102,7 @@ def test_the_limits_are_those_of_the_code():
         "a message to the writer": f"{inbox.MAX_BYTES // mib} MiB",
         "a task id": f"{api._MAX_ID_CHARACTERS} characters",
         "dispatches by a machine": f"{profile.MAX_ATTEMPTS}, those not sent are free",
-        "starts of one step that end with its process": f"{settle.QUARANTINE_STARTS}",
+        "starts of one step that end with its process": f"{desk.QUARANTINE_STARTS}",
         "between the mark on disk and the first byte": f"{dispatch.MAX_SEND_DELAY:g} s",
         "the log beside the file": f"taken up past {connection.LONGEST_LOG // mib} MiB",
     }
