@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import F
 
 from agents import audit, discovery, fleet, jobs, leases, work
-from agents.decisions import BadDecision, Binding
+from agents.decisions import BadDecision, Binding, OtherDecision
 from agents.models import AuditEvent, Beat, Job
 from agents.roles import give_role
 from journal import clock, inbox
@@ -82,7 +82,9 @@ def test_a_job_delivered_again_does_nothing(path, server):
 
 def test_two_clicks_two_people_and_a_repeated_post_are_one_job(path, server):
     one = ask(path)
-    other = ask(path, actor=a_person("bob"), decision="abandon")
+    other = ask(path, actor=a_person("bob"))
+    with pytest.raises(OtherDecision, match="ada decided “replay”"):
+        ask(path, actor=a_person("bob"), decision="abandon")
     again = ask(path, message_id=one.message_id)
     assert one.pk == other.pk == again.pk
     deliver(one)
