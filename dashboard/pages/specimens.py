@@ -99,12 +99,14 @@ def _call(index: int, boot: int, start: float, end: float, model: str = "gpt-5-m
     )
 
 
-def _timeline() -> TaskPage:
-    boots = (
-        Boot(1, "agent", 4711, "desk", "os", _at(-5), _at(21), "SIGKILL"),
-        Boot(2, "agent", 4712, "desk", "os", _at(24), _at(46), "out of memory"),
-        Boot(3, "agent", 4713, "desk", "os", _at(960), None, None),
-    )
+_BOOTS = (
+    Boot(1, "agent", 4711, "desk", "os", _at(-5), _at(21), "SIGKILL"),
+    Boot(2, "agent", 4712, "desk", "os", _at(24), _at(46), "out of memory"),
+    Boot(3, "agent", 4713, "desk", "os", _at(960), None, None),
+)
+
+
+def _material() -> Material:
     steps = (
         _step(0, "read_issue", "read_only", "committed", 0, 2),
         _step(1, "call_model", "model", "committed", 2, 9),
@@ -144,11 +146,15 @@ def _timeline() -> TaskPage:
         "applied",
     )
     runs = (Run("specimen", 1, 1, _at(0), _at(21), -1, None), Run("specimen", 2, 3, _at(961), None, 6, None))
-    opened = Opened(JournalFile(pk=1, agent="specimen"), Reader("specimen"), boots, None, 3, NOW)
-    material = Material(steps, attempts, calls, {5: [said]}, runs)
-    spans = [span for step in steps for span in material.spans(step, opened)]
-    frame = timeline.frame(spans, boots, live=3, now=NOW, running=True, open_=True)
-    used = usage.of(call for made in calls.values() for call in made)
+    return Material(steps, attempts, calls, {5: [said]}, runs)
+
+
+def _timeline() -> TaskPage:
+    opened = Opened(JournalFile(pk=1, agent="specimen"), Reader("specimen"), _BOOTS, None, 3, NOW)
+    material = _material()
+    spans = [span for step in material.steps for span in material.spans(step, opened)]
+    frame = timeline.frame(spans, _BOOTS, live=3, now=NOW, running=True, open_=True)
+    used = usage.of(call for made in material.calls.values() for call in made)
     task = Task("specimen", "running", created_at=_at(0), updated_at=_at(990))
     child = Task(f"specimen/{RIGHT_TO_LEFT}", "completed", parent_id="specimen")
     made = rows(material, opened, frame.axis)

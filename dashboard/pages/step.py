@@ -119,12 +119,10 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     frozen = reader.request(task_id, index, cap=payload.REQUEST)
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
-    job = newest_job(opened, step)
-    open_job = job is not None and job.is_open
-    pending = step.status == "pending"
-    href = reverse("step", args=[opened.file.pk, task_id, index])
-    evidence = tuple(reader.evidence(task_id, index))
     until = intent.window_left_until if intent else None
+    job, pending = newest_job(opened, step), step.status == "pending"
+    may_decide = pending and decides and not (job and job.is_open)
+    href = reverse("step", args=[opened.file.pk, task_id, index])
     return StepPage(
         journal_id=opened.file.pk,
         agent=opened.name,
@@ -144,11 +142,11 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         error=payload.tidy(step.error_json) if reveal else "",
         attempts=tuple(attempt_line(attempt, opened, reveal=reveal) for attempt in attempts),
         dispatches=dispatches(attempts),
-        evidence=evidence,
+        evidence=tuple(reader.evidence(task_id, index)),
         decisions=tuple((decision, said(decision)) for decision in reader.decisions(task_id, index)),
         calls=tuple(_call(call) for call in reader.model_calls(task_id, index)),
         intent=intent,
-        choices=choices(opened.file.pk, step, signal.state) if pending and decides and not open_job else (),
+        choices=choices(opened.file.pk, step, signal.state) if may_decide else (),
         job=job if job and (job.is_open or pending) else None,
         window_left=(until - opened.now).total_seconds() if until else None,
         version=version(opened, step, job),

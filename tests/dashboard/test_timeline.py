@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dashboard import timeline
 from dashboard.axis import LEFT, MAX_FOLDS, RIGHT, Axis
+from dashboard.spans import Span, spans_of
 from journal.models import Attempt, Boot, Run, Step
 
 START = datetime(2026, 11, 1, 10, tzinfo=UTC)
@@ -60,8 +61,8 @@ def boot(number: int, start: float, end: float | None, ended: str | None, role: 
     return Boot(number, role, 1, "here", "os", at(start), at(end) if end is not None else None, ended)
 
 
-def spans(*pairs: tuple[float, float]) -> list[timeline.Span]:
-    return [timeline.Span(at(start).timestamp(), at(end).timestamp(), "applied", "") for start, end in pairs]
+def spans(*pairs: tuple[float, float]) -> list[Span]:
+    return [Span(at(start).timestamp(), at(end).timestamp(), "applied", "") for start, end in pairs]
 
 
 def test_a_restart_is_a_line_where_the_daemon_died():
@@ -101,9 +102,9 @@ def a_step(**more: object) -> Step:
 
 def test_an_attempt_without_outcome_ends_where_its_boot_did_and_is_unknown():
     attempt = Attempt("t", 0, 1, 1, at(1), 1.0, "os")
-    (span,) = timeline.spans_of(a_step(), [attempt], [], boots=[boot(1, 0, 3, "SIGKILL")], live=2, now=at(60))
+    (span,) = spans_of(a_step(), [attempt], [], boots=[boot(1, 0, 3, "SIGKILL")], live=2, now=at(60))
     assert (span.end, span.state) == (at(3).timestamp(), "unknown")
-    (span,) = timeline.spans_of(a_step(), [attempt], [], boots=[boot(1, 0, None, None)], live=1, now=at(60))
+    (span,) = spans_of(a_step(), [attempt], [], boots=[boot(1, 0, None, None)], live=1, now=at(60))
     assert (span.end, span.state) == (at(60).timestamp(), "running")
 
 

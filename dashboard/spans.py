@@ -1,0 +1,85 @@
+"""When each attempt or call of a step began and ended, and what it proved. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from journal.models import Attempt, Boot, ModelCall, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One attempt or call in seconds, `state` its verdict, `title` its sentence."""
+
+    start: float
+    end: float
+    state: str
+    title: str
+
+
+def spans_of(
+    step: Step,
+    attempts: Sequence[Attempt],
+    calls: Sequence[ModelCall],
+    *,
+    boots: Sequence[Boot],
+    live: int | None,
+    now: datetime,
+) -> tuple[Span, ...]:
+    """The spans of one step. `live` is the boot that runs now; older open ones end where their boot did."""
+    ends = {boot.boot: boot.ended_at for boot in boots}
+    spans = [
+        Span(
+            attempt.started_at.timestamp(),
+            _end(attempt.started_at, attempt.ended_at, attempt.duration, attempt.boot, ends, live, now),
+            attempt.verdict or ("running" if attempt.boot == live else "unknown"),
+            f"attempt {attempt.attempt}: {(attempt.verdict or 'no outcome on disk').replace('_', ' ')}",
+        )
+        for attempt in attempts
+        if attempt.started_at
+    ]
+    if spans:
+        return tuple(spans)
+    spans = [
+        Span(
+            call.started_at.timestamp(),
+            _end(call.started_at, call.ended_at, None, call.boot, ends, live, now),
+            "applied" if call.ended_at else ("running" if call.boot == live else "unknown"),
+            f"model call {call.call}: {call.model or call.request_model or 'model unknown'}",
+        )
+        for call in calls
+        if call.started_at
+    ]
+    return tuple(spans) or _whole(step, ends, live, now)
+
+
+def _whole(step: Step, ends: dict[int, datetime | None], live: int | None, now: datetime) -> tuple[Span, ...]:
+    start = step.created_at or step.updated_at
+    if start is None:
+        return ()
+    state = {"committed": "applied", "failed": "no_effect", "abandoned": "abandoned"}.get(step.status, "not_sent")
+    if step.status != "pending":
+        end = start.timestamp() + step.duration if step.duration is not None else (step.updated_at or start).timestamp()
+    elif step.boot is not None and step.boot == live and not step.hold_reason and step.effect != "mutating":
+        state, end = "running", now.timestamp()
+    else:
+        end = start.timestamp()
+    return (Span(start.timestamp(), max(start.timestamp(), end), state, step.status),)
+
+
+def _end(
+    started: datetime,
+    ended: datetime | None,
+    duration: float | None,
+    boot: int,
+    ends: dict[int, datetime | None],
+    live: int | None,
+    now: datetime,
+) -> float:
+    if duration is not None:
+        return started.timestamp() + duration
+    if ended is None:
+        ended = now if boot == live else ends.get(boot)
+    return max(started, ended or started).timestamp()
