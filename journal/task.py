@@ -7,11 +7,11 @@ import inspect
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from journal import clock, codec, failures, tasks
+from journal import codec
+from journal.ending import record_end
 from journal.errors import (
     Diverged,
     ForkedTask,
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from journal.api import Journal
 
 T = TypeVar("T")
-# When a task that failed beside a step without outcome is looked at again.
-_SETTLE_LATER = timedelta(seconds=30)
-# A full disk may have room again at any time, and trying costs one small write.
-_WRITE_LATER = timedelta(seconds=2)
 
 
 class Interrupted(BaseException):
@@ -155,34 +151,10 @@ class Task:
         self._ended_by = cause or TaskClosed(f"Task {self.task_id}: it was left.")
         try:
             if not isinstance(cause, JournalFailed | ForkedTask):  # else nothing can be written, or not by us
-                self._journal.store.write(lambda tx: self._record_end(tx, cause, output), sync=False)
+                self._journal.store.write(lambda tx: record_end(tx, self._session, cause, output), sync=False)
         finally:
             # Only now may another thread of this process open the task again.
             self._journal.forget_task(self.task_id)
-
-    def _record_end(self, tx: Any, cause: BaseException | None, output: object) -> None:
-        self._session.note_served(tx)
-        secrets = self._session.desk.secrets
-        reason, until = _waits(cause)
-        if cause is None:
-            text = secrets.hide_json(codec.dumps_output(output)[0])
-            ended = "completed" if tasks.complete(tx, self.task_id, text) else "unresolved"
-            if ended == "unresolved":
-                tasks.wait(tx, self.task_id, "unresolved: a step is still pending", None)
-        elif isinstance(cause, TaskCancelled):
-            ended = "cancelled"
-        elif reason is not None:
-            tasks.wait(tx, self.task_id, reason, until)
-            ended = reason.partition(":")[0]
-        elif (pending := tasks.first_pending(tx, self.task_id)) is not None:
-            # Ended tasks are not recovered, so one with an open step does not end: it is settled, then it fails again.
-            ended = "unresolved"
-            until = None if pending[2] is not None else clock.wall() + _SETTLE_LATER
-            tasks.wait(tx, self.task_id, f"unresolved: step {pending[1]} of {pending[0]} is pending", until)
-        else:
-            tasks.fail(tx, self.task_id, secrets.hide(failures.to_json(cause)))
-            ended = "failed"
-        tasks.end_run(tx, self.task_id, self._session.run, ended)
 
     def _answer(self, call: Any) -> Any:
         """Run one call of a Reply; an unknown tool or refused arguments fail the step they would have been."""
@@ -250,23 +222,6 @@ class Task:
         except BaseException as error:
             self._ended_by = self._ended_by or error
             raise
-
-
-def _waits(cause: BaseException | None) -> tuple[str | None, datetime | None]:
-    """(why the task waits, until when), or (None, None) for what ends it."""
-    if isinstance(cause, StepHeld):
-        return f"held: step {cause.step_index}: {cause.reason}", None
-    if isinstance(cause, StepWaiting):
-        return f"due: step {cause.step_index}", cause.until
-    if isinstance(cause, Diverged):
-        return "diverged: the code asks for another step than the journal holds", None
-    if isinstance(cause, StepUnwritten):
-        return "unwritten: the journal could not be written", clock.wall() + _WRITE_LATER
-    if isinstance(cause, MissingReference):
-        return f"missing: {', '.join(cause.names)}", None
-    if cause is not None and not isinstance(cause, Exception):
-        return "interrupted: the process was stopping", clock.wall()
-    return None, None
 
 
 def _current() -> tuple[object, object]:

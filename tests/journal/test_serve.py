@@ -198,6 +198,22 @@ def test_twenty_threads_submit_one_task_and_it_runs_once(path, world):
     assert world.names() == ["triage", "write"]
 
 
+def test_four_processes_submit_one_task_and_it_runs_once(path, world):
+    def triage(task: Any, number: int) -> None:
+        world.calls.append(("triage", number))
+        task.run(world.write, "p")
+
+    code = "import sys; from journal import post_submit; post_submit(sys.argv[1], 'triage', task_id='t', number=1)"
+    with opened(path, world, handlers={"triage": triage}) as journal, serving(journal):
+        children = [start(code, path) for _ in range(4)]
+        for child in children:
+            child.communicate()
+            assert child.returncode == 0
+        soon(lambda: status(path, "t") == "completed" and not inbox.pending(path))
+    assert world.names() == ["triage", "write"]
+    assert task_row(path, "t")["conflict"] is None
+
+
 def test_a_task_of_a_killed_process_runs_again_and_a_running_one_is_left_alone(path, world):
     leave = threading.Event()
 

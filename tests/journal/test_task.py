@@ -15,6 +15,7 @@ from journal import (
     OutcomeUnknown,
     Reply,
     StepFailed,
+    StepWaiting,
     TaskClosed,
     UnorderedStep,
     UsageError,
@@ -228,6 +229,26 @@ def test_a_task_completes_only_when_no_branch_has_a_pending_step(path, world):
         task.run(world.read, 1)
     assert (task_row(path, "t")["status"], task_row(path, "t/a")["status"]) == ("waiting", "waiting")
     assert "unresolved" in task_row(path, "t")["wait_reason"]
+
+
+def test_a_task_whose_branch_is_due_later_is_looked_at_again_by_itself(path, world):
+    def down(call: Any) -> Any:
+        raise ConnectionError("down")
+
+    @tool(effect="mutating", status=down)
+    def send(name: str) -> str:
+        raise TimeoutError("lost")
+
+    with (
+        opened(path, world, max_wait=0) as journal,
+        journal.task("t") as task,
+        pytest.raises(StepWaiting),
+        task.branch("a") as child,
+    ):
+        child.run(send, "x")
+    row = task_row(path, "t")
+    assert (row["status"], row["wait_reason"]) == ("waiting", "unresolved: step 0 of t/a is pending")
+    assert row["next_attempt_at"] is not None
 
 
 def test_a_step_that_is_held_closes_the_task_in_this_process(path, world):
@@ -518,11 +539,8 @@ def test_a_script_need_not_register_its_tools_to_resume(path, world):
     with pytest.raises(SystemExit), opened(path, world) as journal, journal.task("t") as task:
         task.run(lost, "x")
     # Absent so soon proves nothing: it waits for the horizon, in words that name no missing tool.
-    with opened(path, world, max_wait=0.1) as journal, journal.task("t") as task:
-        from journal import StepWaiting
-
-        with pytest.raises(StepWaiting):
-            task.run(lost, "x")
+    with opened(path, world, max_wait=0.1) as journal, journal.task("t") as task, pytest.raises(StepWaiting):
+        task.run(lost, "x")
     assert rows(path, "SELECT answer FROM agent_evidence") == [{"answer": "absent"}]
 
 
