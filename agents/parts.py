@@ -17,8 +17,9 @@ GRACE = 5.0  # seconds from SIGTERM to SIGKILL when asked to stop
 ORPHAN_GRACE = 1.5  # the same when the parent was killed: whoever did that does not wait
 LONGEST_BACKOFF = 30.0
 STEADY = 60.0  # a part that ran this long has its restarts forgiven
-# The canary goes round every 30 s and may wait for two jobs of 60 s; longer silence means a worker that takes no jobs.
-SILENT = 90.0
+# The canary goes round every 30 s, and a worker that is too busy for it took a job, whose time limit is 60 s. Longer
+# silence means a worker that takes no jobs; after it, the queue moves again within 90 s of the kill that stopped it.
+SILENT = 70.0
 LOOK_EVERY = 5.0
 WATCHED = ("watch", "worker")
 

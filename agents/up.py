@@ -28,7 +28,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.urls import reverse
 
 from agents import instance_lock, login_link, process_tree
-from agents.models import Beat
+from agents.models import Beat, Job
 from agents.parts import STOP_SIGNALS, WATCHED, Part, Supervisor, how_it_ended
 
 # The front's own limit: the supervisor's 5 s of grace and its kill have passed by then. The promise is 8 s.
@@ -201,8 +201,12 @@ def _web_answers() -> bool:
 
 
 def _beats() -> Mapping[str, datetime]:
+    """The newest sign of life of each watched part: its beat, and for the worker also each job it took."""
     try:
-        return dict(Beat.objects.filter(name__in=WATCHED).values_list("name", "beaten_at"))
+        beats = dict(Beat.objects.filter(name__in=WATCHED).values_list("name", "beaten_at"))
+        newest = Job.objects.order_by("-created_at").values_list("claimed_at", flat=True)[:20]
+        signs = [sign for sign in (beats.get("worker"), *newest) if sign is not None]
+        return beats | ({"worker": max(signs)} if signs else {})
     except DatabaseError:
         return {}  # a busy or full disk must not end the supervisor; the next look is in a few seconds
     finally:

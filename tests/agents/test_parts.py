@@ -5,10 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from agents import up
+from agents.models import Beat, Job
 from agents.parts import how_it_ended
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -89,3 +92,14 @@ def test_an_end_is_told_in_words():
     assert how_it_ended(3) == "exit code 3"
     assert how_it_ended(-9) == "SIGKILL"
     assert how_it_ended(-250) == "signal 250"
+
+
+@pytest.mark.django_db
+def test_a_job_that_was_taken_is_a_sign_of_life_of_the_worker():
+    at = datetime(2026, 11, 1, 10, tzinfo=UTC)
+    assert up._beats() == {}
+    for name in ("watch", "worker"):
+        Beat.objects.create(name=name, beaten_at=at)
+    for number, claimed in enumerate((None, at + timedelta(seconds=50), at - timedelta(seconds=50))):
+        Job.objects.create(kind="decision", message_id=str(number), created_at=at, enqueued_at=at, claimed_at=claimed)
+    assert up._beats() == {"watch": at, "worker": at + timedelta(seconds=50)}

@@ -135,6 +135,19 @@ def test_a_database_that_cannot_work_is_no_fault_of_the_journal(folder, monkeypa
 
 
 @pytest.mark.django_db
+def test_a_long_sweep_is_no_silence(folder, monkeypatch):
+    for name in ("a.db", "b.db", "c.db"):
+        a_journal(folder / name)
+    monkeypatch.setattr("agents.watch.BEAT", 0.0)
+    watch = Watch()
+    watch.find()
+    beats = []
+    monkeypatch.setattr("agents.health.beat", beats.append)
+    watch.sweep()
+    assert beats == ["watch"] * 3
+
+
+@pytest.mark.django_db
 def test_a_killed_agents_task_is_crashed_at_the_next_sweep(folder):
     path = a_journal(folder / "a.db")
     watch = Watch()
