@@ -134,7 +134,8 @@ class Store:
             if not self._lock.held:
                 return
             if self.boot and self._failed is None:
-                with contextlib.suppress(sqlite3.Error):
+                # A writer that was fenced off leaves its row to whoever took over.
+                with contextlib.suppress(sqlite3.Error, JournalFailed):
                     self._transact(lambda tx: boots.end_boot(tx, tx.boot, ended), sync=False)
             self._connection.close()
             self._lock.release()
