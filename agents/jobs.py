@@ -86,8 +86,9 @@ def request(
         detail = reason.strip() if made else f"The same was already asked for by {job.actor_name}: job {job.uuid}."
         _audit(action, actor, journal, task_id, step_index, detail=detail, job=job)
         if made:
-            # Only after the commit: a worker that is quicker than us must find the row.
-            transaction.on_commit(lambda: _enqueue(job))
+            # Only after the commit: a worker that is quicker than us must find the row. What fails here fails nothing:
+            # the decision stands, and watch puts a job that its queue does not have into it again.
+            transaction.on_commit(lambda: _enqueue(job), robust=True)
     return job
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
 from django.db.models import F
 
 from agents import audit, discovery, fleet, jobs, leases, work
@@ -252,6 +253,24 @@ def test_a_queued_job_that_its_queue_lost_is_queued_again(path):
     Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
     assert [one.pk for one in leases.sweep()] == [job.pk]
     assert not leases.sweep()
+
+
+def test_a_decision_stands_where_only_the_queue_could_not_be_written(
+    path, monkeypatch, django_capture_on_commit_callbacks
+):
+    def locked(*_args, **_more):
+        raise OperationalError("database is locked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "async_task", locked)
+        with django_capture_on_commit_callbacks(execute=True):
+            job = ask(path)
+    job.refresh_from_db()
+    assert job.state == "queued"
+    assert jobs.queued() == 0
+    Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
+    jobs.sweep()
+    assert jobs.queued() == 1
 
 
 def test_a_bad_journal_takes_no_decision(path):
