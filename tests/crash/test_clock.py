@@ -8,17 +8,9 @@ from datetime import timedelta
 import pytest
 
 from tests.crash.looking import attempts, hold_reason, is_in_flight, task_status, until
+from tests.crash.moments import killed_with_a_pull_in_flight
 
 pytestmark = [pytest.mark.crash, pytest.mark.accept]
-
-
-def killed_with_a_pull_in_flight(scene):
-    scene.forge_gate.swallow()
-    scene.submit("once", "t", tool="pull")
-    agent = scene.start()
-    until(lambda: scene.forge_gate.swallowed, "the request")
-    agent.kill()
-    scene.forge_gate.open()
 
 
 def test_a_clock_set_back_behind_the_journal_sends_nothing_until_it_is_right_again(scene):

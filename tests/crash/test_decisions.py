@@ -12,30 +12,9 @@ import pytest
 from journal import inbox
 from journal.recovery import reconcile_file
 from tests.crash.looking import attempts, hold_reason, is_in_flight, rows, step, task_status, until
+from tests.crash.moments import held_by_a_living_agent, held_by_nobody
 
 pytestmark = [pytest.mark.crash, pytest.mark.accept]
-
-
-def kill_while_sending(scene):
-    """The agent dies with a message's intent on disk and nothing sent."""
-    scene.hook_gate.stall()
-    scene.submit("once", "t", tool="message")
-    agent = scene.start()
-    until(lambda: is_in_flight(scene.journal, "t", 1), "the intent")
-    agent.kill()
-    scene.hook_gate.open()
-
-
-def held_by_a_living_agent(scene):
-    kill_while_sending(scene)
-    agent = scene.start()
-    until(lambda: task_status(scene.journal, "t") == "waiting", "the hold")
-    return agent
-
-
-def held_by_nobody(scene):
-    agent = held_by_a_living_agent(scene)
-    assert agent.stop() == 0
 
 
 def decided(scene, message_id):

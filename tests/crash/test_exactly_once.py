@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.crash.looking import attempts, hold_reason, is_in_flight, rows, step, task_status, until
+from tests.crash.moments import killed_with_a_pull_in_flight
 from tests.crash.scene import SECRET
 
 pytestmark = [pytest.mark.crash, pytest.mark.accept]
@@ -82,12 +83,7 @@ def test_a_keyed_tool_killed_after_its_effect_sends_the_same_bytes_and_has_it_on
 
 
 def test_a_request_that_left_and_never_arrived_goes_out_again_byte_for_byte(scene):
-    scene.forge_gate.swallow()
-    scene.submit("once", "t", tool="pull")
-    agent = scene.start()
-    [lost] = until(lambda: scene.forge_gate.swallowed, "the request")
-    agent.kill()
-    scene.forge_gate.open()
+    lost = killed_with_a_pull_in_flight(scene)
     scene.start()
     scene.completed("t")
     [received] = scene.forge.requests()

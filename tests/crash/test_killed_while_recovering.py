@@ -5,18 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.looking import attempts, hold_reason, is_in_flight, rows, step, task_status, until
-from tests.crash.test_decisions import assert_approved_once, decided, held_by_nobody
+from tests.crash.moments import held_by_nobody, killed_with_a_pull_in_flight
+from tests.crash.test_decisions import assert_approved_once, decided
 
 pytestmark = [pytest.mark.crash, pytest.mark.accept]
-
-
-def killed_with_a_pull_in_flight(scene):
-    scene.forge_gate.swallow()
-    scene.submit("once", "t", tool="pull")
-    agent = scene.start()
-    until(lambda: scene.forge_gate.swallowed, "the request")
-    agent.kill()
-    scene.forge_gate.open()
 
 
 def test_a_kill_in_the_middle_of_the_recovering_replay_is_recovered_in_turn(scene):

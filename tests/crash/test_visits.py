@@ -10,6 +10,7 @@ import pytest
 from journal.errors import JournalBusy
 from journal.recovery import reconcile_file
 from tests.crash.looking import attempts, hold_reason, rows, step, task_status, until
+from tests.crash.moments import killed_with_a_pull_in_flight
 
 pytestmark = [pytest.mark.crash, pytest.mark.accept]
 
@@ -21,15 +22,6 @@ def credentials(scene, monkeypatch):
     """What the worker's environment knows."""
     for name in ("FORGE_TOKEN", "HOOK_URL"):
         monkeypatch.setenv(name, scene.environment[name])
-
-
-def killed_with_a_pull_in_flight(scene):
-    scene.forge_gate.swallow()
-    scene.submit("once", "t", tool="pull")
-    agent = scene.start()
-    until(lambda: scene.forge_gate.swallowed, "the request")
-    agent.kill()
-    scene.forge_gate.open()
 
 
 def held_by_an_error_page(scene, *, applied):
