@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from django_q.models import OrmQ
 from django_q.tasks import async_task
 
-from agents import audit, decisions, leases, work
+from agents import audit, decisions, leases, outcome, work
 from agents.decisions import BadDecision, Binding, OtherDecision
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DECISION, FAILED, OPEN_STATES, QUERY_STATUS
@@ -99,18 +99,12 @@ def run(job_id: str) -> None:
 
 def follow(job: Job) -> Job:
     """The job as the journal knows it now: what a page that polls shows."""
-    return work.follow(job)
+    return outcome.follow(job)
 
 
 def find(job_id: uuid.UUID) -> Job | None:
     """The job of a page's address."""
     return Job.objects.select_related("journal", "actor").filter(uuid=job_id).first()
-
-
-def open_for(journal: JournalFile, task_id: str, step_index: int) -> list[Job]:
-    """The open jobs about one step, oldest first."""
-    jobs = Job.objects.filter(journal=journal, task_id=task_id, step_index=step_index, state__in=OPEN_STATES)
-    return list(jobs.order_by("created_at"))
 
 
 def send_canary() -> None:
@@ -126,8 +120,9 @@ def send_canary() -> None:
 
 
 def sweep() -> None:
-    """Follow waiting jobs and put back into the queue what kills took out of it. Called by watch."""
-    for job in (*leases.sweep(), *work.follow_waiting()):
+    """End what is over, follow what waits, put back into the queue what kills took out of it. Called by watch."""
+    outcome.sweep()
+    for job in (*leases.sweep(), *outcome.follow_waiting()):
         _enqueue(job)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from agents.models import Job
 from agents.models.job import (
@@ -28,7 +28,7 @@ MOST_ATTEMPTS = 2
 LEASE = timedelta(seconds=120)
 # A queued row whose queue entry is lost (a kill between commit and enqueue) is put into the queue again.
 LOST = timedelta(seconds=30)
-EXPIRED_SENTENCE = "Expired before it could be carried out; nothing was sent. Ask again if it is still wanted."
+GAVE_UP = f"Gave up after {MOST_ATTEMPTS} attempts: each time the worker ended in the middle."
 
 
 def claim(job_id: UUID) -> Job | None:
@@ -41,12 +41,7 @@ def claim(job_id: UUID) -> Job | None:
     won = Job.objects.filter(fresh, uuid=job_id, state=QUEUED, attempts__lt=MOST_ATTEMPTS).update(
         state=RUNNING, attempts=F("attempts") + 1, claimed_at=now, sentence="The worker is at it."
     )
-    if won == 1:
-        return Job.objects.select_related("journal", "actor").get(uuid=job_id)
-    Job.objects.filter(uuid=job_id, state=QUEUED, expires_at__lte=now).update(
-        state=EXPIRED, ended_at=now, sentence=EXPIRED_SENTENCE
-    )
-    return None
+    return _jobs().get(uuid=job_id) if won == 1 else None
 
 
 def finish(job: Job, state: str, sentence: str, *, result: str = "") -> bool:
@@ -85,20 +80,36 @@ def requeue(job: Job) -> bool:
     return due.update(state=QUEUED, enqueued_at=now) == 1
 
 
+def late(*, job_id: UUID | None = None) -> list[Job]:
+    """The queued jobs, or this one, whose time is over: nobody can claim them any more."""
+    found = _jobs().filter(state=QUEUED, expires_at__lte=clock.wall())
+    return list((found.filter(uuid=job_id) if job_id else found).order_by("created_at")[:200])
+
+
+def give_up() -> list[Job]:
+    """End the jobs each of whose attempts ended with its worker; returns those that ended now."""
+    stuck = _jobs().filter(_stuck(), attempts__gte=MOST_ATTEMPTS)
+    # A worker that was only slow has moved its job meanwhile.
+    return [job for job in stuck if _move(job, (RUNNING,), state=FAILED, ended_at=clock.wall(), sentence=GAVE_UP)]
+
+
 def sweep() -> list[Job]:
     """Put right what kills left behind; returns the jobs to put into the queue again."""
     now = clock.wall()
-    stuck = Q(state=RUNNING, claimed_at__lt=now - LEASE)
-    Job.objects.filter(stuck, attempts__gte=MOST_ATTEMPTS).update(
-        state=FAILED,
-        ended_at=now,
-        sentence=f"Gave up after {MOST_ATTEMPTS} attempts: each time the worker ended in the middle.",
-    )
     # Posted or not: a message posted twice under one id is applied once.
-    Job.objects.filter(stuck).update(state=QUEUED, enqueued_at=now - LOST, sentence="The worker ended; queued again.")
-    Job.objects.filter(state=QUEUED, expires_at__lte=now).update(state=EXPIRED, ended_at=now, sentence=EXPIRED_SENTENCE)
+    Job.objects.filter(_stuck(), attempts__lt=MOST_ATTEMPTS).update(
+        state=QUEUED, enqueued_at=now - LOST, sentence="The worker ended; queued again."
+    )
     lost = list(Job.objects.filter(state=QUEUED, enqueued_at__lte=now - LOST))
     return [job for job in lost if _move(job, (QUEUED,), enqueued_at=now)]
+
+
+def _jobs() -> QuerySet[Job]:
+    return Job.objects.select_related("journal", "actor")
+
+
+def _stuck() -> Q:
+    return Q(state=RUNNING, claimed_at__lt=clock.wall() - LEASE)
 
 
 def _move(job: Job, states: tuple[str, ...], **changes: object) -> bool:

@@ -10,12 +10,13 @@ from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
 from django.db.models import F
 
-from agents import audit, discovery, fleet, jobs, leases, work
+from agents import audit, discovery, fleet, jobs, leases, outcome, work
 from agents.decisions import BadDecision, Binding, OtherDecision
 from agents.models import AuditEvent, Beat, Job
 from agents.roles import give_role
 from journal import clock, inbox
 from journal.reader import Reader
+from tests.builders.asked import ask, deliver
 from tests.builders.fleet import a_person, held, journal_file, swept, the_step, watched
 from tests.builders.held import TASK, a_held_step, hook
 
@@ -37,30 +38,8 @@ def path(tmp_path, settings, server):
     return tmp_path / "hook.db"
 
 
-def ask(path, *, decision="replay", actor=None, kind="decision", **more):
-    line = fleet.pending().items[0]
-    binding = more.pop("binding", None) or Binding(line.key, line.payload_sha256, line.dispatches)
-    return jobs.request(
-        kind,
-        actor=actor or a_person(),
-        journal=journal_file(path),
-        task_id=TASK,
-        step_index=0,
-        binding=binding,
-        decision=decision,
-        reason=more.pop("reason", "checked at the provider"),
-        **more,
-    )
-
-
 def step(path):
     return the_step(path, TASK)
-
-
-def deliver(job):
-    jobs.run(str(job.uuid))
-    job.refresh_from_db()
-    return job
 
 
 def test_an_approved_replay_sends_the_same_bytes_once(path, server):
@@ -125,7 +104,7 @@ def test_a_decision_waits_for_the_agent_that_holds_the_journal(path, server):
     assert len(server.received) == 1
     # The agent has gone without taking it in: after a while the worker does it.
     Job.objects.update(claimed_at=F("claimed_at") - timedelta(minutes=1))
-    assert [one.pk for one in work.follow_waiting()] == [job.pk]
+    assert [one.pk for one in outcome.follow_waiting()] == [job.pk]
     assert deliver(job).state == "done"
     assert len(server.received) == 2
 
@@ -227,6 +206,7 @@ def test_a_job_whose_worker_died_twice_is_given_up(path, server):
         assert claimed.attempts == attempt, "counted before the work"
         assert leases.claim(job.uuid) is None, "a second delivery finds nothing to claim"
         Job.objects.update(claimed_at=clock.wall() - leases.LEASE - timedelta(seconds=1))
+        outcome.sweep()
         requeued = leases.sweep()
         assert [one.pk for one in requeued] == ([job.pk] if attempt == 1 else [])
     job.refresh_from_db()
@@ -315,7 +295,6 @@ def test_a_canary_that_does_not_come_home_is_given_up_and_another_one_sent():
 def test_the_pending_list_names_the_open_job(path):
     job = ask(path)
     assert fleet.pending().items[0].job_uuid == str(job.uuid)
-    assert [one.pk for one in jobs.open_for(journal_file(path), TASK, 0)] == [job.pk]
     assert discovery.reader_for(journal_file(path)).state.readable
 
 

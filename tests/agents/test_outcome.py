@@ -1,0 +1,170 @@
+"""How a job ends: by what the journal says, by time, and each end once in the audit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+
+from agents import audit, jobs, leases, outcome, work
+from agents.models import Job
+from journal import clock, env, inbox, recovery
+from journal.reader import Reader
+from tests.builders.asked import ask, deliver
+from tests.builders.fleet import held, journal_file, swept, the_step, watched
+from tests.builders.held import TASK, a_held_step, hook
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server():
+    server = hook()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def path(tmp_path, settings, server, monkeypatch):
+    """A held step whose request names a credential that nobody but its agent, which has gone, can resolve."""
+    monkeypatch.setenv("HOOK_URL", server.url)
+    watched(tmp_path, settings)
+    a_held_step(tmp_path / "hook.db", env("HOOK_URL"))
+    monkeypatch.delenv("HOOK_URL")
+    swept()
+    return tmp_path / "hook.db"
+
+
+@pytest.fixture
+def later(tmp_path, monkeypatch):
+    """Move every clock past a decision's life."""
+    file = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
+    return lambda: file.write_text("901")
+
+
+def outcomes():
+    return [
+        (line.action, line.allowed, line.detail)
+        for line in audit.lines(task_id=TASK).items
+        if line.action.startswith("outcome")
+    ]
+
+
+def test_an_approval_that_was_taken_in_and_never_sent_expires_and_frees_the_step(path, server, later):
+    job = deliver(ask(path))
+    assert job.state == "waiting_agent"
+    assert "not sent yet" in job.sentence
+    later()
+    outcome.follow_waiting()
+    job.refresh_from_db()
+    assert (job.state, "but not sent before it expired. Nothing was sent" in job.sentence) == ("expired", True)
+    assert outcomes() == [("outcome replay", False, job.sentence)]
+    assert len(server.received) == 1
+    assert deliver(ask(path, decision="abandon")).state == "done"
+    assert jobs.follow(job).state == "expired", "what settled the step later was not this approval"
+    assert len(outcomes()) == 2
+
+
+def test_an_approval_whose_attempt_is_on_record_is_done_however_late_it_is_looked_at(path, server, later, monkeypatch):
+    job = deliver(ask(path))
+    monkeypatch.setenv("HOOK_URL", server.url)
+    recovery.reconcile_file(path, role="cli")
+    later()
+    assert (jobs.follow(job).state, len(server.received)) == ("done", 2)
+    assert outcomes() == [("outcome replay", True, job.sentence)]
+
+
+def test_an_approval_that_a_later_decision_replaced_was_not_sent(path, server):
+    job = deliver(ask(path))
+    decision = Reader(path).by_decision(job.message_id)
+    assert decision is not None
+    inbox.post(path, work.decisions.message("abandon", **another(job)))
+    recovery.reconcile_file(path, role="cli")
+    assert jobs.follow(job).state == "refused"
+    assert "not sent: superseded: abandon by bob" in job.sentence
+    assert the_step(path, TASK).status == "abandoned"
+
+
+def another(job):
+    return {
+        "message_id": "cd" * 16,
+        "created_at": clock.wall(),
+        "expires_at": clock.wall() + timedelta(minutes=15),
+        "task_id": TASK,
+        "step_index": 0,
+        "binding": work.Binding(job.key, job.payload_sha256, job.dispatches),
+        "actor": "bob",
+        "reason": "It is not needed any more.",
+        "output_json": "",
+        "reference": "",
+    }
+
+
+def test_a_queued_job_whose_time_is_over_ends_once_with_a_line_in_the_audit(path, later):
+    one = ask(path)
+    later()
+    outcome.sweep()
+    deliver(one)
+    assert one.state == "expired"
+    assert outcomes() == [("outcome replay", False, one.sentence)]
+    assert "before it could be carried out; nothing was sent" in one.sentence
+
+
+def test_a_late_job_that_its_queue_delivers_ends_with_a_line_in_the_audit(path, later):
+    job = ask(path)
+    later()
+    assert deliver(job).state == "expired"
+    assert outcomes() == [("outcome replay", False, job.sentence)]
+
+
+def test_a_late_job_that_the_writer_had_applied_says_so(path, later):
+    with held(path):
+        job = deliver(ask(path, decision="abandon"))
+        assert job.state == "waiting_agent"
+    recovery.reconcile_file(path, role="cli")
+    # The worker was to do it itself, and its time ran out in the queue.
+    Job.objects.update(claimed_at=F("claimed_at") - timedelta(minutes=1))
+    Job.objects.update(state="queued")
+    later()
+    outcome.sweep()
+    job.refresh_from_db()
+    assert (job.state, job.sentence.startswith("Applied at ")) == ("done", True)
+    assert outcomes() == [("outcome abandon", True, job.sentence)]
+
+
+def test_a_late_job_whose_journal_cannot_be_read_does_not_claim_that_nothing_was_sent(path, later):
+    job = ask(path)
+    claimed = leases.claim(job.uuid)
+    assert claimed is not None
+    work._post_decision(claimed, journal_file(path))
+    Job.objects.update(state="queued")
+    path.unlink()
+    later()
+    outcome.sweep()
+    job.refresh_from_db()
+    assert (job.state, "cannot be read now" in job.sentence) == ("failed", True)
+    assert "othing was sent" not in job.sentence
+
+
+def test_a_job_given_up_is_audited_and_set_right_when_the_journal_says_otherwise(path):
+    job = ask(path, decision="abandon")
+    claimed = leases.claim(job.uuid)
+    assert claimed is not None
+    work._post_decision(claimed, journal_file(path))
+    Job.objects.update(attempts=2, claimed_at=clock.wall() - timedelta(minutes=10))
+    outcome.sweep()
+    job.refresh_from_db()
+    assert job.state == "failed"
+    recovery.reconcile_file(path, role="cli")
+    assert jobs.follow(job).state == "done"
+    said = outcomes()
+    assert [line[:2] for line in said] == [("outcome abandon", True)] * 2
+    assert [line[2][:7] for line in said] == ["Applied", "Gave up"]
+
+
+def test_a_job_that_fails_says_so_in_the_audit(path):
+    job = deliver(ask(path, kind="query_status", decision=None))
+    assert job.state == "failed"
+    assert outcomes() == [("outcome query_status", True, job.sentence)]
