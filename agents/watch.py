@@ -17,6 +17,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, close_old_connections, connection
+from django.db.models import F
 
 from agents import alerts, discovery, disk_samples, health, index, intents, jobs, liveness
 from agents.models import IndexedTask, JournalFile
@@ -32,6 +33,8 @@ SAMPLE = 30.0
 CANARY = 30.0
 BEAT = 3.5  # with the sweep's second it stays under the five that pages promise
 THIN = 600.0
+# A first look at a large fleet takes longer than this; the other duties, new files among them, come in between.
+SWEEP_AT_MOST = 8.0
 # Batches of one journal before the others get their turn.
 BATCHES = 5
 # A file written this lately may be written again within the same tick of its clock.
@@ -101,8 +104,11 @@ class Watch:
     def sweep(self) -> None:
         """Open every journal whose signature changed since it was read."""
         busy = set(IndexedTask.objects.filter(status="running").values_list("journal", flat=True).distinct())
-        for row in JournalFile.objects.filter(kind__in=("ok", "new")):
-            if self.stop.is_set():
+        until = time.monotonic() + SWEEP_AT_MOST
+        # Whoever waited longest comes first: a sweep that was cut short goes on where it ended.
+        oldest_first = F("read_at").asc(nulls_first=True)
+        for row in JournalFile.objects.filter(kind__in=("ok", "new")).order_by(oldest_first, "path"):
+            if self.stop.is_set() or time.monotonic() > until:
                 return
             self._beat()  # a long sweep of many journals is no silence
             if discovery.stamp(row.path) != row.signature:

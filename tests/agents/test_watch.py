@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sqlite3
@@ -132,6 +133,20 @@ def test_a_database_that_cannot_work_is_no_fault_of_the_journal(folder, monkeypa
     with pytest.raises(OperationalError):
         watch.sweep()
     assert journal_file(path).kind == "ok"
+
+
+@pytest.mark.django_db
+def test_a_sweep_that_is_cut_short_goes_on_where_it_ended(folder, monkeypatch):
+    for name in ("a.db", "b.db", "c.db"):
+        a_journal(folder / name, name)
+    watch = Watch()
+    watch.find()
+    ticks = itertools.count()
+    monkeypatch.setattr("agents.watch.time.monotonic", lambda: next(ticks))
+    monkeypatch.setattr("agents.watch.SWEEP_AT_MOST", 1.0)
+    for read in (1, 2, 3):
+        watch.sweep()
+        assert IndexedTask.objects.count() == read
 
 
 @pytest.mark.django_db
