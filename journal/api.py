@@ -25,13 +25,12 @@ from journal.secrets import Secrets
 from journal.session import Session
 from journal.store import Store
 from journal.task import Task
+from journal.task_ids import check_task_id
 from journal.tools import Tool, require_tool
 
 _log = logging.getLogger("journal")
 
 MAX_WAIT_SECONDS = 60.0
-# Longer ids help nobody and do not fit file names, URLs and pages.
-_MAX_ID_CHARACTERS = 512
 
 
 class Journal:
@@ -61,7 +60,7 @@ class Journal:
         self.stopping = False
         self._check_profiles()
         self._keep_prompt = keep_prompt
-        self._max_wait = timedelta(seconds=max_wait)
+        self.max_wait = timedelta(seconds=max_wait)
         self._secrets = Secrets()
         self._epoch = 0
         self._recovering = False
@@ -81,7 +80,7 @@ class Journal:
         if function is None:
             known = ", ".join(sorted(self.handlers)) or "none"
             raise UsageError(f"Handler {handler!r}: unknown; this journal's handlers are: {known}.")
-        _check_task_id(task_id)
+        check_task_id(task_id)
         try:
             inspect.signature(function).bind(None, **input)
         except TypeError as error:
@@ -125,6 +124,16 @@ class Journal:
     ) -> None:
         self.store.close(ended="clean" if error is None else f"exception: {type(error).__name__}")
 
+    def recover_task(self, task_id: str) -> RecoveryReport:
+        """`recover` for one task and its branches."""
+        report = RecoveryReport()
+        wanted = self.store.read(lambda tx: steps.unresolved_below(tx, task_id))
+        if wanted:
+            recover_steps(self.desk("recover"), wanted, report, skip=self.is_open)
+        for line in report.lines:
+            _log.info("recovered: %s", line)
+        return report
+
     # What the task, the server and the tests of this package use; not for handlers.
 
     def apply_inbox(self, report: RecoveryReport | None = None) -> RecoveryReport:
@@ -145,7 +154,7 @@ class Journal:
         with self._mutex:
             if task_id in self._open:
                 raise UsageError(f"Task {task_id}: it is open in this process already.", hint="Open a task once.")
-            _check_task_id(task_id)
+            check_task_id(task_id)
             run, stored = self.store.write(
                 lambda tx: (
                     tasks.start(tx, task_id, agent=self.agent, parent_id=parent_id),
@@ -184,7 +193,7 @@ class Journal:
             epoch=lambda: self._epoch,
             stopping=lambda: self.stopping,
             mode=mode,
-            max_wait=self._max_wait,
+            max_wait=self.max_wait,
         )
 
     def _ask(self, task_id: str, index: int) -> None:
@@ -219,7 +228,7 @@ def post_submit(path: str | Path, handler: str, /, *, task_id: str, **input: Any
     A conflict (same id, other input) is recorded on the task by its writer. Raises InvalidArguments for input that
     JSON cannot hold.
     """
-    _check_task_id(task_id)
+    check_task_id(task_id)
     stored = codec.loads(codec.dumps(input, what="input"))
     return inbox.post(Path(path), {"kind": "submit", "handler": handler, "task_id": task_id, "input": stored})
 
@@ -232,12 +241,3 @@ def _by_name(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
             raise UsageError(f"Tool {tool.name}: two tools have this name.", hint="Give one of them name=.")
         found[tool.name] = tool
     return found
-
-
-def _check_task_id(task_id: str) -> None:
-    if not task_id or len(task_id) > _MAX_ID_CHARACTERS or "\x00" in task_id:
-        raise UsageError(f"Task id {task_id!r}: text of 1 to {_MAX_ID_CHARACTERS} characters without NUL is wanted.")
-    try:
-        task_id.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(f"Task id {task_id!r}: has a lone surrogate.") from error

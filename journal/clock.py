@@ -33,9 +33,13 @@ def offset() -> float:
         return 0.0
     try:
         with open(path, encoding="ascii") as file:
-            return float(file.read().strip() or 0.0)
+            text = file.read().strip()
     except FileNotFoundError:
         return 0.0
+    try:
+        return float(text or 0.0)
+    except ValueError as error:
+        raise ValueError(f"STEPKEEPER_TEST_CLOCK: {path} holds {text[:40]!r}, not a number of seconds.") from error
 
 
 def is_pinned() -> bool:

@@ -50,10 +50,30 @@ def unused(tx: Transaction, task_id: str, step_index: int) -> Decision | None:
     row = tx.one(
         "SELECT * FROM agent_decision WHERE task_id = ? AND step_index = ? AND outcome = 'applied'"
         " AND consumed_attempt IS NULL AND kind IN ('replay', 'approve', 'replay_as_new')"
-        " ORDER BY applied_at DESC LIMIT 1",
-        (task_id, step_index),
+        " AND (expires_at IS NULL OR expires_at > ?) ORDER BY applied_at DESC LIMIT 1",
+        (task_id, step_index, tx.now),
     )
     return None if row is None else rows.decision(row)
+
+
+def expire_old(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Record on every approval of the step that expired unused that nothing was sent for it."""
+    tx.execute(
+        "UPDATE agent_decision SET outcome = 'refused: expired before it was sent', revision = ? WHERE task_id = ?"
+        " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL AND expires_at <= ?"
+        " AND kind IN ('replay', 'approve', 'replay_as_new')",
+        (tx.revision(), task_id, step_index, tx.now),
+    )
+
+
+def supersede(tx: Transaction, task_id: str, step_index: int, by: str) -> None:
+    """End an approval that was not used yet: a later decision takes its place."""
+    tx.execute(
+        "UPDATE agent_decision SET outcome = 'refused: superseded: ' || ?, revision = ? WHERE task_id = ?"
+        " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL"
+        " AND kind IN ('replay', 'approve', 'replay_as_new')",
+        (by, tx.revision(), task_id, step_index),
+    )
 
 
 def consume(tx: Transaction, message_id: str, attempt: int) -> bool:

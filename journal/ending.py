@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from journal import clock, codec, failures, tasks
+from journal import clock, codec, failures, steps, tasks
 from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled
 from journal.freeze import MissingReference
 from journal.session import Session
@@ -27,6 +27,9 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, output:
     if isinstance(cause, TaskCancelled):
         return "cancelled"
     reason, until = _waits(cause)
+    if isinstance(cause, StepHeld) and not steps.is_held(tx, cause.task_id, cause.step_index):
+        # Decided while a sibling of the step, or what it is a branch of, was still running.
+        until = clock.wall()
     if reason is not None:
         tasks.wait(tx, task_id, reason, until)
         return reason.partition(":")[0]

@@ -92,7 +92,9 @@ def _read(path: Path) -> Message:
         if found.st_size > MAX_BYTES:
             return Message(path, "", "", None, f"is larger than {MAX_BYTES} bytes")
         body = json.loads(path.read_bytes())
-        return Message(path, str(body["message_id"]), str(body["kind"]), body)
+        if not isinstance(body["message_id"], str) or not body["message_id"]:
+            return Message(path, "", "", None, "has no message id")
+        return Message(path, body["message_id"], str(body["kind"]), body)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return Message(path, "", "", None, f"is not a message: {type(error).__name__}")
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from journal import attempts, clock, codec, decisions, evidence, failures, starts, steps, tasks
-from journal.errors import InvalidArguments, TaskConflict
+from journal.errors import InvalidArguments, TaskConflict, UsageError
 from journal.inbox import Message
 from journal.models import Evidence, Step
+from journal.task_ids import check_task_id
 from journal.transaction import Transaction
 
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
+# No answer of a provider ends these.
+_HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged")
 _ANSWERS = ("exists", "absent", "in_progress", "unknown")
 
 
@@ -45,13 +48,14 @@ def apply(tx: Transaction, message: Message, *, agent: str) -> Applied:
 def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id, handler = _text(body, "task_id"), _text(body, "handler")
     try:
+        check_task_id(task_id)
         input_json = codec.dumps(dict(body["input"]), what="input")
         tasks.submit(tx, task_id, handler, input_json, agent)
-    except InvalidArguments as error:
-        raise Malformed(str(error)) from error
     except TaskConflict as error:
         tasks.note_conflict(tx, task_id, f"{clock.now_text()}: {error.message}")
         return Applied(f"submit {task_id}: conflict: {error.message}")
+    except UsageError as error:
+        raise Malformed(str(error)) from error
     return Applied(f"submit {task_id}: queued", task_id)
 
 
@@ -93,6 +97,8 @@ def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     evidence.add(tx, found, message_id=body["message_id"])
     if step.status != "pending":
         return Applied(f"evidence on step {index} of {task_id}: kept; the step was settled before")
+    if step.hold_reason not in _HELD_BY_MORE_THAN_DOUBT:
+        steps.release(tx, task_id, index)
     tasks.requeue(tx, task_id)
     return Applied(f"evidence on step {index} of {task_id}: {found.answer}", task_id, index)
 
@@ -107,6 +113,7 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         return _cancel(tx, body, agent)
     index = _index(body)
     step = steps.find(tx, task_id, index)
+    decisions.expire_old(tx, task_id, index)
     refusal = _refusal(tx, step, body, kind)
     output = body.get("output")
     if refusal is None and kind == "mark_committed":
@@ -118,6 +125,7 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         decisions.add(tx, {**body, "output": None}, f"refused: {refusal}")
         return Applied(f"{kind} of step {index} of {task_id}: refused: {refusal}")
     assert step is not None
+    decisions.supersede(tx, task_id, index, f"{kind} by {body.get('actor', '')}")
     decisions.add(tx, body, "applied")
     _carry_out(tx, step, kind, body, output)
     tasks.requeue(tx, task_id)
@@ -147,6 +155,15 @@ def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str
         return "a model's answer is not made by hand; replay or abandon the step"
     if kind == "mark_not_applied" and step.effect != "mutating":
         return f"a {step.effect} step has no effect to deny; replay or abandon it"
+    if kind == "replay":
+        return _replay_refusal(tx, step)
+    return None
+
+
+def _replay_refusal(tx: Transaction, step: Step) -> str | None:
+    task = tasks.find(tx, step.task_id)
+    if task is not None and task.status in ("cancelled", "completed", "failed"):
+        return f"the task is {task.status}: nothing of it is sent any more"
     if decisions.unused(tx, step.task_id, step.step_index) is not None:
         return "another approval waits to be used"
     return None

@@ -104,7 +104,10 @@ def holder(journal: Path) -> Writer | None:
     written = _written(path)
     if written is None:
         return Writer(pid=pid, role="unknown")
-    return written
+    if written.alive or pid == written.pid or pid <= 0:
+        return written
+    # The writer is gone; a process that inherited its lock still holds it.
+    return Writer(pid=pid, role=written.role, alive=Path(f"/proc/{pid}").exists())
 
 
 def _kernel_holder(device: int, inode: int) -> int | None:

@@ -6,6 +6,7 @@ visits, does what needs no code of the agent's, and leaves.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,8 +27,10 @@ from journal.settle import settle
 from journal.store import Store
 from journal.transaction import Transaction
 
-# A visit that asks the provider posts the answer and comes again; more rounds than this help nobody.
-_ROUNDS = 5
+# A visit that asks a provider posts the answer and comes again, as does one that gave the lock back in between.
+_ROUNDS = 1000
+# A visitor begins nothing more after this long: it gives the lock back within 5 s of its last write.
+_VISIT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -101,23 +104,25 @@ def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) 
 
 
 def reconcile_file(
-    path: Path | str, *, role: str, providers: object = None, wait: float = WAIT_SECONDS
+    path: Path | str, *, role: str, only: tuple[str, int] | None = None, wait: float = WAIT_SECONDS
 ) -> RecoveryReport:
     """Visit a journal that no agent holds: apply its messages and settle what needs no code of the agent's.
 
-    Profiles are those stored with each intent; `providers` is accepted for the day an operator may override them and
-    must be None or a readable file. Raises JournalBusy while an agent, or longer than `wait` anyone else, holds it.
+    With `only`, that one step (task id, index) is settled and no other. Profiles are those stored with each intent.
+    The lock is held for moments: never while a status is asked, and given back after each request that took its time.
+    Raises JournalBusy while an agent, or longer than `wait` anyone else, holds it.
     """
     path = Path(path)
     report = RecoveryReport()
     secrets = Secrets()
+    todo: list[tuple[str, int]] | None = None if only is None else [only]
     for _ in range(_ROUNDS):
-        asking = _visit(path, role, wait, secrets, report)
-        if not asking:
-            break
-        # The lock is free while a provider is asked: a query leaves no mark.
-        for seen in asking:
+        visit = _visit(path, role, wait, secrets, report, todo)
+        for seen in visit.asking:
             _ask_and_post(path, seen, secrets)
+        todo = [*visit.later, *((seen.step.task_id, seen.step.step_index) for seen in visit.asking)]
+        if not todo:
+            break
     return report
 
 
@@ -156,18 +161,29 @@ def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: 
     }
 
 
-def _visit(path: Path, role: str, wait: float, secrets: Secrets, report: RecoveryReport) -> list[Snapshot]:
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """What one taking of the lock left: steps whose provider is asked next, and steps it did not come to."""
+
+    asking: list[Snapshot]
+    later: list[tuple[str, int]]
+
+
+def _visit(
+    path: Path, role: str, wait: float, secrets: Secrets, report: RecoveryReport, todo: list[tuple[str, int]] | None
+) -> _Visit:
     store = Store(path, agent="", role=role, wait=wait)
     try:
-        agent = store.read(boots.agent_name)
-        for applied in apply_messages(store, agent=agent, report=report):
-            if applied.ask and applied.task_id is not None and applied.step_index is not None:
-                report.lines.append(f"step {applied.step_index} of {applied.task_id}: status is asked where it can be")
+        apply_messages(store, agent=store.read(boots.agent_name), report=report)
         desk = Desk(store, {}, secrets, epoch=lambda: 0, mode="visit", max_wait=timedelta(0))
-        wanted = store.read(steps.unresolved)
-        report.held = report.waiting = report.left = 0
-        asking = recover_steps(desk, wanted, report)
-        return [store.read(partial(look, task_id=task_id, step_index=index)) for task_id, index in asking]
+        unresolved = store.read(steps.unresolved)
+        wanted = unresolved if todo is None else [at for at in todo if at in set(unresolved)]
+        asking: list[tuple[str, int]] = []
+        began = time.monotonic()
+        while wanted and time.monotonic() - began < _VISIT_SECONDS:
+            asking += recover_steps(desk, [wanted.pop(0)], report)
+        seen = [store.read(partial(look, task_id=task_id, step_index=index)) for task_id, index in asking]
+        return _Visit(seen, wanted)
     finally:
         store.close()
 

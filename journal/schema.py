@@ -69,6 +69,8 @@ CREATE TABLE agent_task (
     boot INTEGER NOT NULL,
     conflict TEXT,
     cancel_reason TEXT,
+    input_ref TEXT,
+    output_ref TEXT,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     ended_at TEXT,

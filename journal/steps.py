@@ -175,6 +175,18 @@ def hold(tx: Transaction, task_id: str, step_index: int, reason: str, detail: st
     )
 
 
+def is_held(tx: Transaction, task_id: str, step_index: int) -> bool:
+    """Whether the step still waits for a person."""
+    return (
+        tx.one(
+            "SELECT 1 FROM agent_step_journal WHERE task_id = ? AND step_index = ? AND status = 'pending'"
+            " AND hold_reason IS NOT NULL",
+            (task_id, step_index),
+        )
+        is not None
+    )
+
+
 def mark_diverged(tx: Transaction, task_id: str, step_index: int, detail: str) -> None:
     """Note at the stored step that the code asked for another one."""
     tx.execute(
@@ -243,7 +255,7 @@ def profile_json(tx: Transaction, task_id: str, step_index: int) -> str | None:
     return None if row is None else row["profile_json"]
 
 
-def unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 1000) -> list[tuple[str, int]]:
+def unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 100_000) -> list[tuple[str, int]]:
     """(task, step) of pending mutating steps of unfinished tasks, oldest first."""
     found = tx.all(
         "SELECT s.task_id, s.step_index FROM agent_step_journal s JOIN agent_task t ON t.task_id = s.task_id"
@@ -251,6 +263,18 @@ def unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 1000
         " AND t.status NOT IN ('cancelled', 'completed', 'failed')"
         " ORDER BY s.created_at, s.task_id, s.step_index LIMIT ?",
         (task_id, task_id, limit),
+    )
+    return [(row["task_id"], row["step_index"]) for row in found]
+
+
+def unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
+    """(task, step) of the pending mutating steps of a task and its branches, oldest first."""
+    found = tx.all(
+        "WITH RECURSIVE tree (task_id) AS (SELECT ? UNION SELECT t.task_id FROM agent_task t"
+        " JOIN tree ON t.parent_id = tree.task_id) SELECT s.task_id, s.step_index FROM agent_step_journal s"
+        " JOIN tree ON tree.task_id = s.task_id WHERE s.status = 'pending' AND s.effect = 'mutating'"
+        " ORDER BY s.created_at, s.task_id, s.step_index",
+        (task_id,),
     )
     return [(row["task_id"], row["step_index"]) for row in found]
 

@@ -50,6 +50,7 @@ class Store:
         self._pid = os.getpid()
         self._mutex = threading.RLock()
         self._failed: JournalFailed | None = None
+        self._inode: int | None = None
         self._synchronous = connection.FULL
         self._broken = False
         self._outcome_tries = outcome_tries
@@ -195,10 +196,28 @@ class Store:
         if self._broken:
             self._connection = self._connect()
             self._broken = False
+        self._check_file()
+
+    def _check_file(self) -> None:
+        try:
+            found: int | None = os.stat(self.path).st_ino
+        except OSError:
+            found = None
+        if found != self._inode:
+            what = "was removed" if found is None else "was replaced by another file"
+            self._failed = JournalFailed(
+                f"Journal {self.path.name}: the file {what} while this process wrote to it.",
+                hint="Put it back, or start the agent again with a journal it may trust.",
+            )
+            raise self._failed
 
     def _connect(self) -> sqlite3.Connection:
         self._synchronous = connection.FULL
-        return connection.connect(self.path, may_create=self.role == "agent")
+        # Only the first connection may make the file; a later one must find the same.
+        made = connection.connect(self.path, may_create=self.role == "agent" and self._inode is None)
+        if self._inode is None:
+            self._inode = os.stat(self.path).st_ino
+        return made
 
     def _reopen(self) -> None:
         # Until a new connection is there, every write tries to make one first.

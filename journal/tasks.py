@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from journal import clock, rows
+from journal import bodies, clock, rows
 from journal.errors import TaskConflict, UsageError
 from journal.models import Task
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from journal.transaction import Transaction
 
 _COLUMNS = (
-    "task_id, handler, input_json, agent, parent_id, status, wait_reason, output_json, error_json, next_attempt_at,"
-    " boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
+    "task_id, handler, coalesce((SELECT body FROM agent_body b WHERE b.sha256 = input_ref), input_json) AS input_json,"
+    " agent, parent_id, status, wait_reason,"
+    " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = output_ref), output_json) AS output_json,"
+    " error_json, next_attempt_at, boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
 )
 _UNRESOLVED = (
     "EXISTS (SELECT 1 FROM agent_step_journal s WHERE s.task_id = agent_task.task_id AND s.status = 'pending')"
@@ -117,12 +119,15 @@ def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
     """Complete the task and its open branches; False, and nothing done, while one of them has a pending step."""
     if first_pending(tx, task_id) is not None:
         return False
+    text, reference = bodies.keep(tx, output_json)
     for member in _tree(tx, task_id):
+        own = (text, reference) if member == task_id else (None, None)
         tx.execute(
             "UPDATE agent_task SET status = 'completed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
-            " updated_at = ?, output_json = CASE WHEN task_id = ? THEN ? ELSE output_json END, revision = ?"
+            " updated_at = ?, output_json = coalesce(?, output_json), output_ref = coalesce(?, output_ref),"
+            " revision = ?"
             f" WHERE task_id = ? AND status IN ('queued', 'running', 'waiting') AND NOT {_UNRESOLVED}",
-            (tx.now, tx.now, task_id, output_json, tx.revision(), member),
+            (tx.now, tx.now, *own, tx.revision(), member),
         )
     return True
 
@@ -200,12 +205,6 @@ def due(tx: Transaction, limit: int) -> list[Task]:
     return [rows.task(row) for row in found]
 
 
-def next_due(tx: Transaction) -> str | None:
-    """The earliest stored time at which a waiting task becomes due."""
-    row = tx.one("SELECT min(next_attempt_at) AS due FROM agent_task WHERE status = 'waiting'")
-    return None if row is None else row["due"]
-
-
 def _insert(
     tx: Transaction,
     task_id: str,
@@ -216,10 +215,11 @@ def _insert(
     input_json: str | None = None,
     parent_id: str | None = None,
 ) -> None:
+    text, reference = (None, None) if input_json is None else bodies.keep(tx, input_json)
     tx.execute(
-        "INSERT INTO agent_task (task_id, handler, input_json, agent, parent_id, status, boot, created_at, updated_at,"
-        " revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (task_id, handler, input_json, agent, parent_id, status, tx.boot, tx.now, tx.now, tx.revision()),
+        "INSERT INTO agent_task (task_id, handler, input_json, input_ref, agent, parent_id, status, boot, created_at,"
+        " updated_at, revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (task_id, handler, text, reference, agent, parent_id, status, tx.boot, tx.now, tx.now, tx.revision()),
     )
 
 

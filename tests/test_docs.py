@@ -12,7 +12,7 @@ import pytest
 
 import journal
 from dashboard import environment
-from journal import api, codec, connection, desk, dispatch, freeze, http, inbox, models
+from journal import codec, connection, desk, dispatch, freeze, http, inbox, models, task_ids
 from journal.cli.parser import build
 from journal.holds import HOLDS
 from journal.providers import profile
@@ -100,7 +100,7 @@ def test_the_limits_are_those_of_the_code():
         "an output": f"{codec.MAX_OUTPUT_BYTES // mib} MiB of JSON",
         "an HTTP answer": f"{http.MAX_BODY // mib} MiB",
         "a message to the writer": f"{inbox.MAX_BYTES // mib} MiB",
-        "a task id": f"{api._MAX_ID_CHARACTERS} characters",
+        "a task id": f"{task_ids.MAX_CHARACTERS} characters",
         "dispatches by a machine": f"{profile.MAX_ATTEMPTS}, those not sent are free",
         "starts of one step that end with its process": f"{desk.QUARANTINE_STARTS}",
         "between the mark on disk and the first byte": f"{dispatch.MAX_SEND_DELAY:g} s",

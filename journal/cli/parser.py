@@ -57,7 +57,6 @@ def build() -> argparse.ArgumentParser:
 
     recovered = verb("recover", recover, "Settle every pending step that can be settled without the agent's code.")
     recovered.add_argument("file", metavar="FILE", help="the journal")
-    recovered.add_argument("--providers", metavar="TOML", help="the provider profiles")
     recovered.add_argument(
         "--wait", type=float, default=10.0, metavar="SECONDS", help="how long to wait for another writer (default 10)"
     )

@@ -25,8 +25,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"Journal {clean(options.file)}: of another maker; stepkeeper only reads it.")
     from journal.recovery import reconcile_file
 
-    providers = None if options.providers is None else Path(options.providers)
-    report = reconcile_file(Path(options.file), role="cli", providers=providers, wait=options.wait)
+    report = reconcile_file(Path(options.file), role="cli", wait=options.wait)
     waits = bool(report.held or report.waiting or report.left)
     if options.json:
         print(

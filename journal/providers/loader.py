@@ -9,8 +9,6 @@ from importlib import resources
 from journal.errors import ProfileError
 from journal.providers.profile import Profile
 
-GENERIC = "generic_none"
-
 
 def load(source: str | os.PathLike[str] | Mapping[str, object] | None) -> dict[str, Profile]:
     """The profiles of a file or mapping by name, `generic_none` always among them.

@@ -62,9 +62,13 @@ def task(connection: sqlite3.Connection, task_id: str, *, cap: int) -> Task | No
         return None
     cells = found[0]
     rowid = cells.integer("number")
+    references = connection.execute("SELECT input_ref, output_ref FROM agent_task WHERE rowid = ?", (rowid,)).fetchone()
+    bodies = {"input_json": references[0], "output_json": references[1], "error_json": None}
     read = {
-        column: payloads.cell(connection, "agent_task", column, rowid, cap=cap)
-        for column in ("input_json", "output_json", "error_json")
+        column: payloads.body(connection, sha256, cap=cap)
+        if isinstance(sha256, str)
+        else payloads.cell(connection, "agent_task", column, rowid, cap=cap)
+        for column, sha256 in bodies.items()
     }
     built = with_pending(connection, [rows.task(cells)])[0]
     return replace(

@@ -145,11 +145,32 @@ def test_a_replay_posted_twice_is_applied_once(held, world):
 
 def test_a_second_approval_is_refused_while_the_first_waits_to_be_used(held, world):
     first, second = decide(held, "replay"), decide(held, "replay")
-    third = decide(held, "abandon")
     with opened(held, world) as journal:
         journal.apply_inbox()
         assert (outcome(held, first), "another approval" in outcome(held, second)) == ("applied", True)
-        assert "another approval" in outcome(held, third)
+
+
+def test_a_later_decision_takes_the_place_of_an_approval_that_was_not_used(held, world):
+    first, second = decide(held, "replay"), decide(held, "abandon")
+    with opened(held, world) as journal:
+        journal.apply_inbox()
+        assert outcome(held, first) == "refused: superseded: abandon by ann"
+        assert outcome(held, second) == "applied"
+        with pytest.raises(StepAbandoned), journal.task("t") as task:
+            task.run(world.blind, "x")
+    assert world.names() == []
+
+
+def test_an_expired_approval_locks_nobody_out(held, world, tmp_path, monkeypatch):
+    moved = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    first = decide(held, "replay")
+    with opened(held, world) as journal:
+        journal.apply_inbox()
+        moved.write_text("901")
+        second = decide(held, "replay")
+        journal.apply_inbox()
+        assert (outcome(held, first), outcome(held, second)) == ("refused: expired before it was sent", "applied")
 
 
 def test_an_approval_that_expires_before_it_is_sent_sends_nothing(held, world, tmp_path, monkeypatch):
