@@ -54,7 +54,7 @@ def test_three_polling_browsers_neither_lock_an_agent_nor_let_its_log_grow(empty
     stored = rows(path, "SELECT status, count(*) AS n FROM agent_step_journal GROUP BY status")
     assert [(row["status"], row["n"]) for row in stored] == [("committed", int(steps))]
     assert 0 < max(sizes) < 8 * MIB
-    assert min(polls) > 3
+    assert min(polls) >= 2
 
 
 def _count_polls(page: Page, polls: list[int], number: int) -> None:
