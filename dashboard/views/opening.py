@@ -42,6 +42,8 @@ def reads_journal(
             if request.headers.get("HX-Request") == "true":
                 return HttpResponse(status=204)  # what the page shows stays; the next poll tries again
             card = UnreadablePage(file.path, error.kind, error.message, error.hint)
-            return render(request, "journals/unreadable.html", {"page": card})
+            # A card in place of a page is an answer; in place of stored bytes, or of what was asked for, it is none.
+            is_page = request.method != "POST" and "name" not in kwargs
+            return render(request, "journals/unreadable.html", {"page": card}, status=200 if is_page else 503)
 
     return opened_view

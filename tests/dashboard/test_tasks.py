@@ -6,6 +6,7 @@ import re
 from urllib.parse import quote
 
 import pytest
+from django.urls import reverse
 
 from dashboard import addresses
 from tests.builders import fleet
@@ -136,6 +137,12 @@ def test_a_journal_that_cannot_be_read_is_a_card(small_fleet):
     response = signed_in().get(small_fleet.task())
     assert response.status_code == 200
     assert "cannot be read now" in text(response)
+    operator = signed_in("operator")
+    assert operator.get(small_fleet.step(2, name="step")).status_code == 200
+    bytes_url = reverse("download", args=[small_fleet.triage.pk, "report/42?", 2, "arguments"])
+    decide_url = reverse("decide", args=[small_fleet.triage.pk, "report/42?", 2, "replay"])
+    assert operator.get(bytes_url).status_code == 503, "a card must not be saved as if it were the bytes"
+    assert operator.post(decide_url).status_code == 503
     poll = signed_in().get(small_fleet.task(), headers={"HX-Request": "true"})
     assert poll.status_code == 204
 
