@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
+from agents import audit
 from agents.roles import ROLES, Role, can_decide, can_see_payloads, can_view, has_role, is_admin, role_of
 
 __all__ = [
@@ -35,6 +36,8 @@ def require_role(least: Role) -> Callable[[View[P]], View[P]]:
         @wraps(view)
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not has_role(request.user, least):
+                if least != "viewer":
+                    audit.record("open", actor=request.user, allowed=False, detail=f"{request.path} needs {least}.")
                 return refuse(request, least)
             return view(request, *args, **kwargs)
 

@@ -90,6 +90,10 @@ def test_a_download_is_an_attachment_of_the_exact_bytes_and_audited(small_fleet)
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert b'<div hx-post=\\"/approve/1\\"' in response.content
     assert AuditEvent.objects.get(action="payload.download").actor_name == "payload_viewer"
+    assert signed_in("viewer").get(url).status_code == 403
+    refused = AuditEvent.objects.get(allowed=False)
+    assert (refused.actor_name, refused.action) == ("viewer", "open")
+    assert url in refused.detail
     assert_closed(url, method="get")
     assert signed_in("viewer").get(url).status_code == 403
     assert signed_in("operator").get(url.replace("arguments", "output")).status_code == 404
