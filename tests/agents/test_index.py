@@ -232,24 +232,3 @@ def test_tasks_are_filtered_by_agent_status_and_text(path):
 def test_a_cursor_that_is_none_is_refused(path, cursor):
     with pytest.raises(ValueError, match="Not a cursor"):
         fleet.tasks(after=cursor)
-
-
-@pytest.mark.parametrize("count", [2**63 - 1, 2**62, -(2**63), 10**9])
-def test_impossible_token_counts_are_unpriced_and_break_no_sum(path, count):
-    with writing(path) as connection:
-        rows.a_task(connection, "odd", revision=BOOT + 9)
-        for number in range(3):
-            rows.a_step(connection, "odd", number, effect="model", revision=BOOT + 10 + number)
-            a_model_call(connection, "odd", number, in_cache_read=count, revision=BOOT + 20 + number)
-        a_run(connection, "odd", served_through=2, revision=BOOT + 30)
-    reread(journal_file(path))
-    task = IndexedTask.objects.get(task_id="odd")
-    assert (task.cost_pico, task.unpriced_calls) == (None, 3)
-    assert (task.tokens_in, task.tokens_out) == (600, 1500)
-
-
-def test_an_impossible_step_index_breaks_no_row(path):
-    with writing(path) as connection:
-        rows.a_step(connection, "t", 2**63 - 1, revision=BOOT + 10)
-    reread(journal_file(path))
-    assert IndexedTask.objects.get().steps == 2**31 - 1
