@@ -95,3 +95,27 @@ def test_hostile_text_is_shown_as_text_on_every_page_and_asks_for_nothing(hostil
             with page.expect_response(lambda response: "version=" in response.url):
                 polled.first.evaluate("part => htmx.trigger(part, 'seen')")
     assert [url for url in asked if "/trap/" in url] == []
+
+
+def test_hostile_text_makes_no_page_wider_than_its_window(hostile, sign_in):
+    page = sign_in("ada", viewport={"width": 360, "height": 780})
+
+    def is_listed() -> bool:
+        page.goto("/tasks/?text=onerror")
+        return bool(page.locator("td.lead a").count())
+
+    until(is_listed, "the hostile task")
+    for width in (360, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        for address in ("/", "/tasks/", "/pending/", "/journals/", "/disk/", "/spend/", "/alerts/"):
+            page.goto(address)
+            assert page.evaluate(WIDER_THAN_THE_WINDOW) == [], (address, width)
+
+
+# The innermost elements that reach over the right edge without a scroller of their own around them.
+WIDER_THAN_THE_WINDOW = """() => {
+  if (document.documentElement.scrollWidth <= innerWidth) return [];
+  return [...document.querySelectorAll("main *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.children.length)
+    .map((one) => one.outerHTML.slice(0, 200));
+}"""
