@@ -19,8 +19,8 @@ LONGEST_BACKOFF = 30.0
 STEADY = 60.0  # a part that ran this long has its restarts forgiven
 # The canary goes round every 30 s, and a worker that is too busy for it took a job, whose time limit is 60 s. Longer
 # silence means a worker that takes no jobs; after it, the queue moves again within 90 s of the kill that stopped it.
-SILENT = 70.0
-LOOK_EVERY = 5.0
+SILENT = 65.0
+LOOK_EVERY = 2.0
 WATCHED = ("watch", "worker")
 
 Beats = Callable[[], Mapping[str, datetime]]
