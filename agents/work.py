@@ -84,7 +84,9 @@ def _take_in(job: Job, journal: JournalFile) -> None:
 
     lines: list[str] = []
     try:
-        report = recovery.reconcile_file(journal.path, role="worker", wait=WAIT_FOR_LOCK)
+        # The queue ends a job after 60 s: other steps, whose providers may hang, are not this job's to settle.
+        only = (job.task_id, job.step_index) if job.step_index is not None else None
+        report = recovery.reconcile_file(journal.path, role="worker", only=only, wait=WAIT_FOR_LOCK)
         lines = list(report.lines)
     except JournalBusy as busy:
         leases.hand_over(job, outcome.waits_for(busy.pid, busy.role), result=job.result)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from datetime import timedelta
 
 import pytest
 from django.db.models import F
 
-from agents import audit, jobs, leases, outcome, work
+from agents import audit, decisions, jobs, leases, outcome, work
+from agents.decisions import Binding
 from agents.models import Job
-from journal import clock, env, inbox, recovery
+from journal import Journal, Request, clock, env, http_tool, inbox, recovery
+from journal.errors import StepWaiting
 from journal.reader import Reader
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import held, journal_file, swept, the_step, watched
 from tests.builders.held import TASK, a_held_step, hook
+from tests.journal.raw_server import answer, serving
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +85,7 @@ def test_an_approval_that_a_later_decision_replaced_was_not_sent(path, server):
     job = deliver(ask(path))
     decision = Reader(path).by_decision(job.message_id)
     assert decision is not None
-    inbox.post(path, work.decisions.message("abandon", **another(job)))
+    inbox.post(path, decisions.message("abandon", **another(job)))
     recovery.reconcile_file(path, role="cli")
     assert jobs.follow(job).state == "refused"
     assert "not sent: superseded: abandon by bob" in job.sentence
@@ -94,7 +99,7 @@ def another(job):
         "expires_at": clock.wall() + timedelta(minutes=15),
         "task_id": TASK,
         "step_index": 0,
-        "binding": work.Binding(job.key, job.payload_sha256, job.dispatches),
+        "binding": Binding(job.key, job.payload_sha256, job.dispatches),
         "actor": "bob",
         "reason": "It is not needed any more.",
         "output_json": "",
@@ -168,3 +173,34 @@ def test_a_job_that_fails_says_so_in_the_audit(path):
     job = deliver(ask(path, kind="query_status", decision=None))
     assert job.state == "failed"
     assert outcomes() == [("outcome query_status", True, job.sentence)]
+
+
+def test_a_job_settles_its_own_step_and_no_other(path, later):
+    is_back = threading.Event()
+    good = answer(200, b"{}", content_type="application/json")
+    with serving(lambda connection, request: good(connection, request) if is_back.is_set() else None) as other:
+        an_intent_that_is_due_later(path, other.url)
+        before = len(other.received)
+        is_back.set()
+        later()
+        assert deliver(ask(path, decision="abandon")).state == "done"
+        assert len(other.received) == before, "the other step is due, but not this job's to settle"
+        recovery.reconcile_file(path, role="cli")
+        assert len(other.received) == before + 1
+    assert the_step(path, "keyed").status == "committed"
+
+
+def an_intent_that_is_due_later(path, url):
+    """Another step in the same journal, whose outcome nobody knows and which may be sent again under its key."""
+    profile = {"key": {"placement": "header", "name": "K"}, "retention": {"for": "24h", "kind": "at_least"}}
+
+    @http_tool(effect="mutating", provider="keyed")
+    def send(text: str) -> Request:
+        return Request("POST", f"{url}/keyed", json={"text": text})
+
+    with (
+        Journal(path, agent="hook", tools=[send], providers={"keyed": profile}, max_wait=0) as journal,
+        contextlib.suppress(StepWaiting),
+        journal.task("keyed") as task,
+    ):
+        task.run(send, text="x")

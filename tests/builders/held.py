@@ -30,7 +30,7 @@ def hook() -> RawServer:
     return RawServer(lost_then(answer(200, b'{"ok": true}', content_type="application/json")))
 
 
-def a_held_step(path: Path, url: str, *, task_id: str = TASK, agent: str = "hook") -> None:
+def a_held_step(path: Path, url: object, *, task_id: str = TASK, agent: str = "hook") -> None:
     """Run an agent up to a request whose answer is lost: neither key nor status, so the step is held."""
 
     @http_tool(effect="mutating")
