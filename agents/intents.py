@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from agents import offers
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED, WAITING
 from journal import clock
-from journal.errors import ProfileError
 from journal.models import Attempt, Step
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 # What recovery would do changes by itself as horizons and windows pass.
 STALE = timedelta(seconds=30)
 _ROWS = re.compile(r"^(?:Rows? [\d, ]+(?:(?:and|to) \d+)?|Law \d+|Status): ")
+_NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
 MOST = 1000  # pending intents kept per journal; more than that is one alert, not a thousand rows
 
 
@@ -45,7 +45,8 @@ def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = 
     Settled ones leave; new ones, those of `touched` tasks, and those last looked at half a minute ago are looked at.
     """
     now = clock.wall()
-    pending = [step for step in reader.pending(limit=MOST) if step.effect in ("mutating", None)]
+    # Any step may be put aside for a person; what changes nothing outside and is not held is no business of recovery's.
+    pending = [step for step in reader.pending(limit=MOST) if step.effect in ("mutating", None) or step.hold_reason]
     known = {(row.task_id, row.step_index): row for row in PendingIntent.objects.filter(journal=journal)}
     settled = [row.pk for place, row in known.items() if place not in {(s.task_id, s.step_index) for s in pending}]
     PendingIntent.objects.filter(pk__in=settled).delete()
@@ -69,7 +70,11 @@ def journals_due() -> set[int]:
 
 def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> None:
     attempts = reader.attempts(step.task_id, step.step_index)
-    outlook = _outlook(journal, reader, step, attempts)
+    ours = journal.dialect == "stepkeeper"
+    task = reader.task(step.task_id) if ours else None
+    status = task.status[:16] if task else ""
+    profile = offers.profile_of(reader, step) if ours else None
+    outlook = _outlook(journal, reader, step, attempts, profile, status)
     PendingIntent.objects.update_or_create(
         journal=journal,
         task_id=step.task_id,
@@ -93,6 +98,8 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> Non
             "since": step.created_at or step.updated_at or now,
             "window_left_until": outlook.window_left_until,
             "window_text": outlook.window_text,
+            "task_status": status,
+            "asks": offers.can_be_asked(profile),
             "revision": step.revision,
             "decided_at": now,
         },
@@ -104,12 +111,23 @@ def dispatches(attempts: Sequence[Attempt]) -> int:
     return sum(attempt.verdict != "not_sent" for attempt in attempts)
 
 
-def _outlook(journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt]) -> Outlook:
+def _outlook(
+    journal: JournalFile,
+    reader: Reader,
+    step: Step,
+    attempts: Sequence[Attempt],
+    profile: Profile | None,
+    task_status: str,
+) -> Outlook:
     if journal.dialect != "stepkeeper":
         return Outlook(UNRESOLVED, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
         return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
-    profile = _profile(reader, step)
+    if task_status in offers.ENDED:
+        return _of_ended_task(step, task_status)
+    if step.effect in ("read_only", "model"):
+        why, reason = _hold(step.hold_reason or "", step)
+        return Outlook(HELD, why, reason, "hold", why, window_text=_NO_KEY_COUNTS)
     if profile is None:
         return Outlook(HELD, *_hold("profile_missing", step))
     until, text = _window(profile, attempts)
@@ -122,16 +140,16 @@ def _outlook(journal: JournalFile, reader: Reader, step: Step, attempts: Sequenc
         state = WAITING
     sentence = why if action != "hold" else _hold(reason, step)[0]
     held_why = _hold(reason, step)[0] if state == HELD else sentence
-    return Outlook(
-        state,
-        held_why,
-        reason if state == HELD else "",
-        action,
-        sentence,
-        due,
-        until,
-        text,
-    )
+    return Outlook(state, held_why, reason if state == HELD else "", action, sentence, due, until, text)
+
+
+def _of_ended_task(step: Step, task_status: str) -> Outlook:
+    """Nothing of an ended task is sent or looked at any more: only a person can still say what became of the step."""
+    why = f"Its task is {task_status}: recovery leaves the step as it is."
+    if step.hold_reason:
+        why = f"{_hold(step.hold_reason, step)[0]} {why}"
+    text = _NO_KEY_COUNTS if step.effect in ("read_only", "model") else "Nothing is sent any more."
+    return Outlook(HELD, why, step.hold_reason or "task_ended", "hold", why, window_text=text)
 
 
 def _decide(
@@ -146,16 +164,6 @@ def _decide(
     if isinstance(action, actions.Hold):
         return name, action.reason, None
     return name, _plain(action.why), action.until if isinstance(action, actions.Wait) else None
-
-
-def _profile(reader: Reader, step: Step) -> Profile | None:
-    from journal.providers.profile import Profile
-
-    text = reader.profile_json(step.task_id, step.step_index)
-    try:
-        return Profile.from_dict(step.provider or "python", json.loads(text) if text else {})
-    except (ValueError, TypeError, ProfileError):
-        return None
 
 
 def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | None, str]:

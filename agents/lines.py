@@ -75,6 +75,8 @@ class IntentLine:
     since: datetime
     window_left_until: datetime | None
     window_text: str
+    task_status: str = ""
+    asks: bool = False  # whether somebody can be asked for its status
     job_uuid: str | None = None  # an open job about this step
 
     @property

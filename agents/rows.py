@@ -54,6 +54,8 @@ def intent_line(row: PendingIntent, jobs: dict[tuple[int | None, str, int | None
         since=row.since,
         window_left_until=row.window_left_until,
         window_text=row.window_text,
+        task_status=row.task_status,
+        asks=row.asks,
         job_uuid=jobs.get((row.journal_id, row.task_id, row.step_index)),
     )
 

@@ -1,4 +1,4 @@
-"""A mutating step that is not settled, in the fleet index."""
+"""A step that is not settled, in the fleet index: an intent, or any other step that is held."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELD = "held"
 
 
 class PendingIntent(models.Model):
-    """One pending intent: why it is pending, and what recovery would do next."""
+    """One pending intent, or held step: why it is pending, and what recovery would do next."""
 
     journal = models.ForeignKey(JournalFile, on_delete=models.CASCADE, related_name="pending_intents")
     task_id = models.TextField()
@@ -37,6 +37,8 @@ class PendingIntent(models.Model):
     since = models.DateTimeField()
     window_left_until = models.DateTimeField(null=True, blank=True)
     window_text = models.TextField(blank=True, default="")
+    task_status = models.CharField(max_length=16, blank=True, default="")
+    asks = models.BooleanField(default=False)  # whether somebody can be asked for its status
     revision = models.BigIntegerField(default=0)
     decided_at = models.DateTimeField()  # when `why` and `next_action` were computed
 

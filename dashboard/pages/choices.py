@@ -1,4 +1,4 @@
-"""What an operator may say about a pending step: the verbs, in words that name their effect."""
+"""What a page offers about a pending step: the decisions that work, and why the others do not."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
+from agents import offers
 from agents.lines import IntentLine
-from journal.models import DecisionKind, Step
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A decision's texts: the button, what it does, and what happens if the person is wrong."""
-
-    kind: DecisionKind
-    button: str
-    does: str
-    wrong: str
+from agents.offers import Offer, Place
+from dashboard.pages.verbs import Verb, verb_of
+from journal.models import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,81 +21,64 @@ class Choice:
     href: str
 
 
-_AFTER_A_DISPATCH = ("replay", "mark_committed", "mark_not_applied", "abandon")
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One step's buttons. `query_href` is empty where nobody can be asked; `notes` say what is missing, and why."""
 
-VERBS: dict[str, Verb] = {
-    verb.kind: verb
-    for verb in (
-        Verb(
-            "replay",
-            "Approve replay",
-            "Sends the stored bytes again, under the stored key. Where the provider can be asked, it is asked first: "
-            "if the effect exists, it is adopted and nothing is sent.",
-            "If the first dispatch did arrive and the provider does not recognise the key any more, "
-            "the effect happens a second time.",
-        ),
-        Verb(
-            "mark_committed",
-            "Mark committed",
-            "Ends the step as done with the output you give; nothing is sent. The handler gets that output.",
-            "If the effect never happened, it never will: the task goes on as if it had.",
-        ),
-        Verb(
-            "mark_not_applied",
-            "Mark not applied",
-            "Settles every unknown attempt as “no effect”; nothing is sent. The step stays pending until a replay is "
-            "approved separately, under the same key.",
-            "If one of the attempts did arrive, a later replay may make a second effect.",
-        ),
-        Verb(
-            "abandon",
-            "Abandon",
-            "Ends the step without an output; nothing is sent. The handler sees StepAbandoned with your reason.",
-            "If the effect did happen, the journal will not know of it.",
-        ),
-        Verb(
-            "approve",
-            "Approve",
-            "Lets the agent send this for the first time, exactly as it is stored.",
-            "The effect happens once, and nobody is asked again.",
-        ),
-        Verb(
-            "reject",
-            "Reject",
-            "Ends the step before anything was sent. The handler sees StepAbandoned with your reason.",
-            "The task goes on without this effect.",
-        ),
+    choices: tuple[Choice, ...]
+    query_href: str
+    notes: tuple[str, ...]
+
+
+def of_step(journal_id: int, step: Step, offer: Offer, *, state: str) -> Offered | None:
+    """What a pending step offers now; nothing while an attempt of the running boot is in flight."""
+    if not step.replayable or state == "running":
+        return None
+    return _offered(offer, (journal_id, step.task_id, step.step_index), step.effect)
+
+
+def of_line(line: IntentLine) -> Offered | None:
+    """What the fleet index offers for one intent; the step's own page looks again."""
+    if not line.key or line.state == "in_flight":
+        return None
+    place = Place(
+        effect=line.effect,
+        transport=line.transport,
+        provider=line.provider,
+        is_held=bool(line.hold_reason),
+        task_status=line.task_status,
+        asks=line.asks,
     )
-}
+    return _offered(offers.offer(place), (line.journal_id, line.task_id, line.step_index), line.effect)
 
 
-def choices(journal_id: int, step: Step, state: str) -> tuple[Choice, ...]:
-    """The decisions a pending step offers now; none while an attempt of the running boot is in flight."""
-    if step.effect != "mutating" or state == "running":
-        return ()
-    kinds = ("approve", "reject") if step.hold_reason == "approval_required" else _AFTER_A_DISPATCH
-    return tuple(
-        Choice(VERBS[kind], reverse("decide", args=[journal_id, step.task_id, step.step_index, kind]))
-        for kind in kinds
-        if step.replayable
-    )
+def nothing_to_decide(step: Step, dialect: str, offer: Offer, kind: str) -> str:
+    """Why nobody can decide this about the step, as a sentence; empty where somebody can."""
+    if why := _settled_or_foreign(step, dialect):
+        return why
+    if kind in offer.kinds:
+        return ""
+    if kind == "replay" and offer.no_replay:
+        return offer.no_replay
+    return f"A {str(step.effect).replace('_', ' ')} step changes nothing outside: there is nothing of this to decide."
 
 
-def nothing_to_decide(step: Step, dialect: str) -> str:
-    """Why nobody can decide this step, as a sentence; empty where somebody can."""
+def nothing_to_ask(step: Step, dialect: str, offer: Offer) -> str:
+    """Why nobody can be asked about the step; empty where somebody can."""
+    return _settled_or_foreign(step, dialect) or offer.no_query
+
+
+def _settled_or_foreign(step: Step, dialect: str) -> str:
     if dialect != "stepkeeper":
         return "The journal was made by others: nothing that writes it takes decisions."
     if step.status != "pending":
         return f"The step is not pending: it is {step.status}."
-    if step.effect != "mutating":
-        return f"A {step.effect} step changes nothing outside: there is nothing to decide."
     return ""
 
 
-def choices_for(line: IntentLine) -> tuple[Choice, ...]:
-    """The decisions the fleet index offers for one intent; the step's own page looks again."""
-    if line.effect != "mutating":  # a foreign journal names no effect: nothing that writes it takes decisions
-        return ()
-    kinds = ("approve", "reject") if line.hold_reason == "approval_required" else _AFTER_A_DISPATCH
-    place = [line.journal_id, line.task_id, line.step_index]
-    return tuple(Choice(VERBS[kind], reverse("decide", args=[*place, kind])) for kind in kinds if line.key)
+def _offered(offer: Offer, place: tuple[int, str, int], effect: str | None) -> Offered | None:
+    if not offer.kinds:
+        return None
+    choices = tuple(Choice(verb_of(kind, effect), reverse("decide", args=[*place, kind])) for kind in offer.kinds)
+    query_href = "" if offer.no_query else reverse("query", args=place)
+    return Offered(choices, query_href, tuple(filter(None, (offer.no_replay, offer.no_query))))

@@ -9,10 +9,10 @@ from agents.models import PendingIntent
 from dashboard import binding, signals
 from dashboard.forms import ReasonForm
 from dashboard.pages import payload
-from dashboard.pages.choices import VERBS, Verb
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
 from dashboard.pages.step import AttemptLine, attempt_line, dispatches, payloads
+from dashboard.pages.verbs import Verb, verb_of
 from journal.holds import HOLDS, Hold
 from journal.models import Evidence, Step
 
@@ -39,7 +39,9 @@ class DecisionPage:
     window_text: str
     window_left: float | None
     expires_at: datetime
-    sends: bool
+    sends: bool  # it makes bytes go out
+    starts: bool  # it starts again what changes nothing outside
+    changes: bool
     reveal: bool = True
     show_all: str = "all"
 
@@ -58,6 +60,8 @@ class DecisionPage:
         """The final action names its effect."""
         if self.sends:
             return f"{self.verb.button}: sends {self.bytes} to {self.destination}"
+        if self.starts:
+            return f"{self.verb.button}: starts {self.step.tool_name} again"
         return f"{self.verb.button}: sends nothing"
 
 
@@ -83,13 +87,14 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
     signal = signals.of_step(step, attempts, live=opened.live, served=0, now=opened.now)
     frozen = reader.request(task_id, index, cap=payload.REQUEST)
     arguments, _ = payloads(step, reveal=True, show_all="arguments")
+    changes = step.effect not in ("read_only", "model")
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
     until = intent.window_left_until if intent else None
     return DecisionPage(
         journal_id=opened.file.pk,
         agent=opened.name,
-        verb=VERBS[kind],
+        verb=verb_of(kind, step.effect),
         step=step,
         word=signal.word,
         state=signal.state,
@@ -105,5 +110,7 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
         window_text=intent.window_text if intent else "",
         window_left=(until - opened.now).total_seconds() if until else None,
         expires_at=bound.expires_at,
-        sends=kind in ("replay", "approve"),
+        sends=kind == "replay" and changes,
+        starts=kind == "replay" and not changes,
+        changes=changes,
     )

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents import jobs
 from agents.models import Job
-from dashboard.pages.choices import VERBS
+from dashboard.pages.verbs import VERBS
 
 _STATES = {
     "queued": "waiting for the worker",

@@ -9,7 +9,7 @@ from datetime import datetime
 from agents import fleet
 from agents.lines import IndexAge, IntentLine
 from dashboard.addresses import encode
-from dashboard.pages.choices import Choice, choices_for
+from dashboard.pages.choices import Offered, of_line
 from dashboard.signals import lower
 from journal import clock
 from journal.holds import HOLDS, Hold
@@ -26,7 +26,7 @@ class Waiting:
     state: str
     word: str
     window_left: float | None
-    choices: tuple[Choice, ...]
+    offered: Offered | None
     anchor: str
     more: str
 
@@ -88,7 +88,7 @@ def _waiting(line: IntentLine, now: datetime, *, decides: bool) -> Waiting:
         state=line.state,
         word=word,
         window_left=(until - now).total_seconds() if until else None,
-        choices=choices_for(line) if decides and line.state != "in_flight" else (),
+        offered=of_line(line) if decides else None,
         more=line.why.removeprefix(hold.sentence).strip() if hold else line.why,
         anchor=f"{encode(line.task_id)}-{line.step_index}",
     )

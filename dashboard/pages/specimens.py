@@ -11,13 +11,14 @@ from agents.models import Job, JournalFile
 from dashboard import timeline
 from dashboard.empty_states import EMPTY_STATES
 from dashboard.pages import payload, usage
-from dashboard.pages.choices import VERBS, Choice
+from dashboard.pages.choices import Choice, Offered
 from dashboard.pages.job import JobPage, page_of
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Payload
 from dashboard.pages.pending import PendingPage, Waiting
 from dashboard.pages.task import Group, TaskPage
 from dashboard.pages.task_rows import Material, rows
+from dashboard.pages.verbs import VERBS
 from journal.holds import HOLDS
 from journal.models import Attempt, Boot, Decision, ModelCall, Run, Step, Task
 from journal.reader import Reader
@@ -215,10 +216,10 @@ def _intent(number: int, tool: str, state: str, hold: str) -> Waiting:
         window_text="The forge keeps a key for 24 h.",
     )
     reason = HOLDS.get(hold)
-    verbs = tuple(Choice(verb, "#") for verb in VERBS.values())
+    offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), "#", ("No replay: its task is cancelled.",))
     word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is at it"
     left = (line.window_left_until - NOW).total_seconds() if line.window_left_until else None
-    return Waiting(line, reason, state, word, left, verbs, f"s{number}", line.why)
+    return Waiting(line, reason, state, word, left, offered, f"s{number}", line.why)
 
 
 def _queue() -> PendingPage:

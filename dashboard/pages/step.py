@@ -8,10 +8,11 @@ from datetime import datetime
 
 from django.urls import reverse
 
+from agents import offers
 from agents.models import Job, PendingIntent
 from dashboard import signals, timeline
 from dashboard.pages import payload, usage
-from dashboard.pages.choices import Choice, choices
+from dashboard.pages.choices import Offered, of_step
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
 from dashboard.pages.task import digest
@@ -66,7 +67,7 @@ class StepPage:
     decisions: tuple[tuple[Decision, str], ...]
     calls: tuple[CallLine, ...]
     intent: PendingIntent | None
-    choices: tuple[Choice, ...]
+    offered: Offered | None
     job: Job | None
     window_left: float | None
     version: str
@@ -146,7 +147,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         decisions=tuple((decision, said(decision)) for decision in reader.decisions(task_id, index)),
         calls=tuple(_call(call) for call in reader.model_calls(task_id, index)),
         intent=intent,
-        choices=choices(opened.file.pk, step, signal.state) if may_decide else (),
+        offered=_offered(opened, step, signal.state) if may_decide else None,
         job=job if job and (job.is_open or pending) else None,
         window_left=(until - opened.now).total_seconds() if until else None,
         version=version(opened, step, job),
@@ -154,6 +155,12 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         show_all=show_all,
         now=opened.now,
     )
+
+
+def _offered(opened: Opened, step: Step, state: str) -> Offered | None:
+    if opened.file.dialect != "stepkeeper":
+        return None
+    return of_step(opened.file.pk, step, offers.of_step(opened.reader, step), state=state)
 
 
 def newest_job(opened: Opened, step: Step) -> Job | None:

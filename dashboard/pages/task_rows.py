@@ -113,8 +113,6 @@ _VERBS = {
     "mark_not_applied": "marked not applied",
     "abandon": "abandoned",
     "replay_as_new": "replay as a new effect approved",
-    "approve": "approved",
-    "reject": "rejected",
     "cancel_task": "task cancelled",
 }
 
@@ -126,7 +124,7 @@ def said(decision: Decision) -> str:
     verb = _VERBS.get(decision.kind, decision.kind)
     if decision.outcome.startswith("refused"):
         return f"{verb} by {decision.actor} {clock} · {decision.outcome}"
-    attempt = f" · attempt {decision.consumed_attempt}" if decision.consumed_attempt is not None else ""
+    attempt = f" · attempt {decision.consumed_attempt}" if decision.consumed_attempt else ""
     return f"{verb} by {decision.actor} {clock}{attempt}"
 
 

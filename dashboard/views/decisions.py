@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents import audit, jobs
+from agents import audit, jobs, offers
 from agents.decisions import BadDecision, OtherDecision
 from agents.decisions import Binding as StepBinding
 from agents.models import Job
@@ -19,12 +19,17 @@ from dashboard import binding
 from dashboard.access import can_decide, refuse
 from dashboard.forms import ReasonForm, decision_form
 from dashboard.pages import decision as decision_page
-from dashboard.pages.choices import VERBS, nothing_to_decide
+from dashboard.pages.choices import nothing_to_ask, nothing_to_decide
 from dashboard.pages.opening import Opened
 from dashboard.pages.step import dispatches
+from dashboard.pages.verbs import VERBS
 from dashboard.views.opening import reads_journal
 from dashboard.views.steps import get_step_or_404
 from journal.models import Step
+
+_CHANGED = "this step has changed since you looked"
+_NOT_NOW = "this is nothing one can decide about the step"
+_NOBODY = "nobody can be asked about the step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,8 @@ def decide(request: HttpRequest, opened: Opened, task_id: str, step_index: int, 
     assert isinstance(request.user, User)
     if request.method == "POST":
         return _decide(request, request.user, opened, step, kind)
-    if why_not := nothing_to_decide(step, opened.file.dialect):
-        return _changed(request, step, opened, (why_not,))
+    if why_not := _why_not(opened, step, kind):
+        return _changed(request, step, opened, (why_not,), cause=_cause_of(step, _NOT_NOW))
     bound = decision_page.bind(opened, step, kind, user_id=request.user.pk)
     form = decision_form(kind)(initial={"binding": binding.seal(bound)})
     page = decision_page.build(opened, step, kind, form=form, bound=bound)
@@ -65,8 +70,8 @@ def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -
     step = get_step_or_404(opened, task_id, step_index)
     if not can_decide(request.user):
         return _refused(request, opened, step, f"request {QUERY_STATUS}")
-    if why_not := nothing_to_decide(step, opened.file.dialect):
-        return _changed(request, step, opened, (why_not,))
+    if why_not := nothing_to_ask(step, opened.file.dialect, offers.of_step(opened.reader, step)):
+        return _not_asked(request, opened, step, why_not)
     count = dispatches(opened.reader.attempts(task_id, step_index))
     bound = StepBinding(step.idempotency_key or "", step.payload_sha256 or "", count)
     try:
@@ -74,8 +79,17 @@ def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -
             QUERY_STATUS, actor=request.user, journal=opened.file, task_id=task_id, step_index=step_index, binding=bound
         )
     except BadDecision as error:
-        return _changed(request, step, opened, (str(error),))
+        return _not_asked(request, opened, step, str(error))
     return redirect("job", job.uuid)
+
+
+def _why_not(opened: Opened, step: Step, kind: str) -> str:
+    return nothing_to_decide(step, opened.file.dialect, offers.of_step(opened.reader, step), kind)
+
+
+def _not_asked(request: HttpRequest, opened: Opened, step: Step, why_not: str) -> HttpResponse:
+    _record(request, opened, step, f"request {QUERY_STATUS}", why_not)
+    return _changed(request, step, opened, (why_not,), cause=_cause_of(step, _NOBODY))
 
 
 def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: str) -> HttpResponseBase:
@@ -106,6 +120,8 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
     )
     if changes:
         return _stale(request, opened, step, kind, changes)
+    if why_not := _why_not(opened, step, kind):
+        return _stale(request, opened, step, kind, (why_not,), cause=_NOT_NOW)
     if not form.is_valid():
         return _again(request, opened, step, kind, form, bound)
     return _ask(request, user, opened, step, kind, form, bound)
@@ -151,9 +167,11 @@ def _refused(request: HttpRequest, opened: Opened, step: Step, action: str) -> H
     return refuse(request, "operator")
 
 
-def _stale(request: HttpRequest, opened: Opened, step: Step, kind: str, changes: tuple[str, ...]) -> HttpResponse:
+def _stale(
+    request: HttpRequest, opened: Opened, step: Step, kind: str, changes: tuple[str, ...], *, cause: str = ""
+) -> HttpResponse:
     _record(request, opened, step, f"request {kind}", " ".join(changes))
-    return _changed(request, step, opened, changes)
+    return _changed(request, step, opened, changes, cause=cause or _cause(changes))
 
 
 def _record(request: HttpRequest, opened: Opened, step: Step, action: str, detail: str) -> None:
@@ -168,14 +186,14 @@ def _record(request: HttpRequest, opened: Opened, step: Step, action: str, detai
     )
 
 
-def _changed(request: HttpRequest, step: Step, opened: Opened, changes: tuple[str, ...]) -> HttpResponse:
-    page = ChangedPage(opened.file.pk, step.task_id, step.step_index, changes, _cause(step, changes))
+def _changed(request: HttpRequest, step: Step, opened: Opened, changes: tuple[str, ...], *, cause: str) -> HttpResponse:
+    page = ChangedPage(opened.file.pk, step.task_id, step.step_index, changes, cause)
     return render(request, "decisions/changed.html", {"page": page}, status=409)
 
 
-def _cause(step: Step, changes: tuple[str, ...]) -> str:
-    if changes == (binding.EXPIRED,):
-        return "the page has expired"
-    if step.effect != "mutating":
-        return "this step takes no decisions"
-    return "this step has changed since you looked"
+def _cause(changes: tuple[str, ...]) -> str:
+    return "the page has expired" if changes == (binding.EXPIRED,) else _CHANGED
+
+
+def _cause_of(step: Step, otherwise: str) -> str:
+    return otherwise if step.status == "pending" else _CHANGED

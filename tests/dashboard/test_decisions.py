@@ -185,14 +185,9 @@ def test_a_page_older_than_a_decision_may_be_decides_nothing(held, monkeypatch, 
     assert "older than a decision may be" in text(response)
 
 
-def test_query_status_now_makes_a_job(held):
-    response = signed_in("operator").post(held("query"))
-    assert response.headers["Location"] == reverse("job", args=[Job.objects.get(kind="query_status").uuid])
-
-
 def test_while_a_job_is_open_the_step_leads_to_it_and_offers_nothing_else(held):
     client = signed_in("operator")
-    client.post(held("query"))
+    client.post(held("decide", "replay"), form(text(client.get(held("decide", "replay")))))
     page = text(client.get(held()))
     assert reverse("job", args=[Job.objects.get().uuid]) in page
     assert "Approve replay" not in page

@@ -94,9 +94,9 @@ def test_a_provider_that_cannot_be_asked_is_said_to_be_one(desk, sign_in):
     desk.hold("not-asked")
     page = sign_in("ada")
     open_step(page, "not-asked")
-    page.get_by_role("button", name="Query status now").click()
-    expect(page.locator("#job-now")).to_contain_text("its provider knows no status query")
-    expect(page.locator("#job-now")).to_contain_text("Look there yourself, then decide.")
+    expect(page.get_by_role("link", name="Approve replay…")).to_be_visible()
+    expect(page.locator(".decide")).to_contain_text("has no status query. Look there yourself.")
+    expect(page.get_by_role("button", name="Query status now")).to_have_count(0)
 
 
 def test_a_decision_without_a_reason_is_none(desk, sign_in):

@@ -1,0 +1,96 @@
+"""What a person may say about a pending step, and why the rest is not offered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from journal.errors import ProfileError
+from journal.models import DecisionKind, Step
+
+if TYPE_CHECKING:
+    from journal.providers.profile import Profile
+    from journal.reader import Reader
+
+ENDED = ("completed", "failed", "cancelled")
+_OF_AN_INTENT: tuple[DecisionKind, ...] = ("replay", "mark_committed", "mark_not_applied", "abandon")
+_OF_A_START: tuple[DecisionKind, ...] = ("replay", "abandon")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The decisions that work now. `no_replay` and `no_query` say why those two do not; empty where they do."""
+
+    kinds: tuple[DecisionKind, ...] = ()
+    no_replay: str = ""
+    no_query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an offer depends on, from the journal or from the index."""
+
+    effect: str
+    transport: str
+    provider: str
+    is_held: bool
+    task_status: str
+    asks: bool
+
+
+def offer(place: Place) -> Offer:
+    """What works for a pending step of ours. Pure."""
+    if place.effect == "mutating":
+        kinds = _OF_AN_INTENT
+    elif place.effect and place.is_held:
+        kinds = _OF_A_START
+    else:
+        return Offer()
+    no_replay = ""
+    if place.task_status in ENDED:
+        no_replay = f"No replay: its task is {place.task_status}, so nothing of it is sent or started any more."
+        kinds = tuple(kind for kind in kinds if kind != "replay")
+    return Offer(kinds, no_replay, _no_query(place))
+
+
+def of_step(reader: Reader, step: Step) -> Offer:
+    """What works for a step as its journal stands now."""
+    task = reader.task(step.task_id)
+    return offer(
+        Place(
+            effect=step.effect or "",
+            transport=step.transport,
+            provider=step.provider or "",
+            is_held=bool(step.hold_reason),
+            task_status=task.status if task else "",
+            asks=can_be_asked(profile_of(reader, step)),
+        )
+    )
+
+
+def profile_of(reader: Reader, step: Step) -> Profile | None:
+    """The profile stored with a step; None where it cannot be read."""
+    from journal.providers.profile import Profile
+
+    text = reader.profile_json(step.task_id, step.step_index)
+    try:
+        return Profile.from_dict(step.provider or "python", json.loads(text) if text else {})
+    except (ValueError, TypeError, ProfileError):
+        return None
+
+
+def can_be_asked(profile: Profile | None) -> bool:
+    """Whether somebody can be asked about the step's key: a provider, or the tool's own status function."""
+    return profile is not None and profile.asks
+
+
+def _no_query(place: Place) -> str:
+    if place.effect != "mutating":
+        return "Nobody to ask: the step changes nothing outside."
+    if place.asks:
+        return ""
+    if place.transport == "http":
+        profile = place.provider or "of its provider"
+        return f"Nobody to ask: the profile {profile} has no status query. Look there yourself."
+    return "Nobody to ask: the tool has no status= function. Look there yourself."

@@ -1,0 +1,74 @@
+"""The decisions about a pending step, in words that name their effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from journal.models import DecisionKind
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A decision's texts: the button, what it does, and what happens if the person is wrong."""
+
+    kind: DecisionKind
+    button: str
+    does: str
+    wrong: str
+
+
+VERBS: dict[str, Verb] = {
+    verb.kind: verb
+    for verb in (
+        Verb(
+            "replay",
+            "Approve replay",
+            "Sends the stored bytes again, under the stored key. Where the provider can be asked, it is asked first: "
+            "if the effect exists, it is adopted and nothing is sent.",
+            "If the first dispatch did arrive and the provider does not recognise the key any more, "
+            "the effect happens a second time.",
+        ),
+        Verb(
+            "mark_committed",
+            "Mark committed",
+            "Ends the step as done with the output you give; nothing is sent. The handler gets that output.",
+            "If the effect never happened, it never will: the task goes on as if it had.",
+        ),
+        Verb(
+            "mark_not_applied",
+            "Mark not applied",
+            "Settles every unknown attempt as “no effect”; nothing is sent. The step stays pending until a replay is "
+            "approved separately, under the same key.",
+            "If one of the attempts did arrive, a later replay may make a second effect.",
+        ),
+        Verb(
+            "abandon",
+            "Abandon",
+            "Ends the step without an output; nothing is sent. The handler sees StepAbandoned with your reason.",
+            "If the effect did happen, the journal will not know of it.",
+        ),
+    )
+}
+
+_AGAIN_READ = replace(
+    VERBS["replay"],
+    does="Starts the step again when its task runs, with its starts counted anew. It only reads: it changes nothing "
+    "outside.",
+    wrong="If it ends its process again, the agent's other work stops with it until the step is put aside once more.",
+)
+_AGAIN_MODEL = replace(
+    VERBS["replay"],
+    does="Asks the model again when its task runs, with its starts counted anew. It changes nothing outside; it costs "
+    "tokens again.",
+    wrong="If it ends its process again, the tokens of that call are spent for nothing, and the agent's other work "
+    "stops with it until the step is put aside once more.",
+)
+_NO_EFFECT = replace(VERBS["abandon"], wrong="The task goes on, or fails, without what the step would have brought.")
+
+
+def verb_of(kind: str, effect: str | None) -> Verb:
+    """A decision's words for a step of this effect."""
+    if effect not in ("read_only", "model"):
+        return VERBS[kind]
+    again = _AGAIN_MODEL if effect == "model" else _AGAIN_READ
+    return {"replay": again, "abandon": _NO_EFFECT}.get(kind, VERBS[kind])
