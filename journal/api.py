@@ -14,6 +14,7 @@ from typing import Any, Self
 from journal import codec, exits, inbox, steps, tasks
 from journal.desk import Desk, look
 from journal.errors import StepkeeperError, UsageError
+from journal.messages import Applied
 from journal.models import Task as TaskRow
 from journal.ops import drive
 from journal.ownership import WAIT_SECONDS
@@ -26,7 +27,7 @@ from journal.session import Session
 from journal.store import Store
 from journal.task import Task
 from journal.task_ids import check_task_id
-from journal.tools import Tool, require_tool
+from journal.tools import by_name
 
 _log = logging.getLogger("journal")
 
@@ -54,7 +55,7 @@ class Journal:
     ) -> None:
         self.path = Path(path)
         self.agent = agent
-        self.tools = _by_name(tools)
+        self.tools = by_name(tools)
         self.handlers = dict(handlers or {})
         self.profiles: Mapping[str, Profile] = load(providers)
         self.stopping = False
@@ -101,7 +102,7 @@ class Journal:
         try:
             self.apply_inbox(report)
             wanted = self.store.read(steps.unresolved)
-            recover_steps(self.desk("recover"), wanted, report, skip=self.is_open)
+            recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
         finally:
             self._recovering = False
         return report
@@ -129,7 +130,7 @@ class Journal:
         report = RecoveryReport()
         wanted = self.store.read(lambda tx: steps.unresolved_below(tx, task_id))
         if wanted:
-            recover_steps(self.desk("recover"), wanted, report, skip=self.is_open)
+            recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
         for line in report.lines:
             _log.info("recovered: %s", line)
         return report
@@ -139,15 +140,24 @@ class Journal:
     def apply_inbox(self, report: RecoveryReport | None = None) -> RecoveryReport:
         """Apply every message that waits; then do what it asks of this process."""
         report = report or RecoveryReport()
-        for applied in apply_messages(self.store, agent=self.agent, report=report):
-            self._epoch += 1
-            if applied.task_id is None or applied.step_index is None:
-                continue
-            if applied.ask:
-                self._ask(applied.task_id, applied.step_index)
-            if not self._runs_by_itself(applied.task_id):
-                recover_steps(self.desk("recover"), [(applied.task_id, applied.step_index)], report, skip=self.is_open)
+        for applied in self.take_messages(report):
+            self.follow(applied, report)
         return report
+
+    def take_messages(self, report: RecoveryReport | None = None) -> list[Applied]:
+        """Apply every message that waits; returns those about a step, which `follow` may have to wait for."""
+        found = apply_messages(self.store, agent=self.agent, report=report or RecoveryReport())
+        self._epoch += len(found)
+        return [applied for applied in found if applied.step_index is not None]
+
+    def follow(self, applied: Applied, report: RecoveryReport) -> None:
+        """Ask the provider where the message says so, and settle a step that no handler's run will come by."""
+        if applied.task_id is None or applied.step_index is None:
+            return
+        if applied.ask:
+            self._ask(applied.task_id, applied.step_index)
+        if not self.runs_by_itself(applied.task_id):
+            recover_steps(self.desk("recover"), [(applied.task_id, applied.step_index)], report, skip=self._is_no_more)
 
     def open_task(self, task_id: str, *, parent_id: str | None = None) -> Task:
         """Open a task or a branch: one opening at a time in this process."""
@@ -206,7 +216,12 @@ class Journal:
             return  # the hold it wrote says what is missing
         self.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)
 
-    def _runs_by_itself(self, task_id: str) -> bool:
+    def _is_no_more(self, task_id: str) -> bool:
+        # Not recovery's any more: its own run settles it, or the next boot.
+        return self.stopping or self.is_open(task_id)
+
+    def runs_by_itself(self, task_id: str) -> bool:
+        """Whether a handler of this agent runs the task, or what it is a branch of."""
         root = self.store.read(lambda tx: tasks.root(tx, task_id))
         return root is not None and root.handler in self.handlers and root.handler is not None
 
@@ -231,13 +246,3 @@ def post_submit(path: str | Path, handler: str, /, *, task_id: str, **input: Any
     check_task_id(task_id)
     stored = codec.loads(codec.dumps(input, what="input"))
     return inbox.post(Path(path), {"kind": "submit", "handler": handler, "task_id": task_id, "input": stored})
-
-
-def _by_name(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
-    found: dict[str, Tool] = {}
-    for candidate in given:
-        tool = require_tool(candidate)
-        if found.get(tool.name, tool) is not tool:
-            raise UsageError(f"Tool {tool.name}: two tools have this name.", hint="Give one of them name=.")
-        found[tool.name] = tool
-    return found

@@ -102,12 +102,16 @@ def holder(journal: Path) -> Writer | None:
     if pid is None:
         return None
     written = _written(path)
-    if written is None:
-        return Writer(pid=pid, role="unknown")
-    if written.alive or pid == written.pid or pid <= 0:
+    if pid > 0 and _is_alive(pid):
+        # Another's text: this holder has not written its own yet, or could not.
+        return written if written is not None and written.pid == pid else Writer(pid=pid, role="unknown")
+    if written is not None and written.alive:
         return written
     # The writer is gone; a process that inherited its lock still holds it.
-    return Writer(pid=pid, role=written.role, alive=Path(f"/proc/{pid}").exists())
+    inherited = _openers(path)
+    if inherited:
+        return Writer(pid=inherited[0], role="unknown" if written is None else written.role)
+    return written or Writer(pid=pid, role="unknown", alive=False)
 
 
 def _kernel_holder(device: int, inode: int) -> int | None:
@@ -127,9 +131,13 @@ def _kernel_holder(device: int, inode: int) -> int | None:
 def _written(path: Path) -> Writer | None:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-        return Writer(pid=int(value["pid"]), role=str(value["role"]), alive=Path(f"/proc/{value['pid']}").exists())
+        return Writer(pid=int(value["pid"]), role=str(value["role"]), alive=_is_alive(int(value["pid"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 def _busy(journal: Path, path: Path, written: Writer | None) -> JournalBusy:

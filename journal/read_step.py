@@ -104,13 +104,15 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
 
 def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> Steps[None]:
     desk = session.desk
-    if until > deadline or session.is_closed():
+    if until <= deadline and not session.is_closed():
+        epoch = desk.epoch()
+        yield Sleep(until, lambda: session.is_closed() or desk.epoch() != epoch)
+        if not session.is_closed():
+            return
 
-        def put_off(tx: Transaction) -> None:
-            starts.uncount(tx, step.task_id, step.step_index)
-            steps.schedule(tx, step.task_id, step.step_index, until)
+    def put_off(tx: Transaction) -> None:
+        starts.uncount(tx, step.task_id, step.step_index)
+        steps.schedule(tx, step.task_id, step.step_index, until)
 
-        yield Write(desk.store, put_off)
-        raise waiting(step, until)
-    epoch = desk.epoch()
-    yield Sleep(until, lambda: desk.epoch() != epoch)
+    yield Write(desk.store, put_off)
+    raise waiting(step, until)

@@ -16,7 +16,7 @@ from pathlib import Path
 from journal import boots, clock, codec, inbox, messages, steps, tasks
 from journal.actions import Now
 from journal.desk import AskFirst, Desk, NotHere, Snapshot, look
-from journal.errors import StepHeld, StepWaiting
+from journal.errors import StepHeld, StepWaiting, TaskCancelled
 from journal.inbox import Message
 from journal.messages import Applied, Malformed
 from journal.ops import drive
@@ -31,6 +31,8 @@ from journal.transaction import Transaction
 _ROUNDS = 1000
 # A visitor begins nothing more after this long: it gives the lock back within 5 s of its last write.
 _VISIT_SECONDS = 1.0
+# Then it stays away for a while: whoever waits for the lock looks every 50 ms.
+_AWAY_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -90,6 +92,9 @@ def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) 
         desk.store.write(lambda tx: _put_off(tx, task_id, index, until), sync=False)
     except AskFirst:
         return True
+    except TaskCancelled as error:
+        report.left += 1
+        report.lines.append(f"{name}: left as it is: {error.message}")
     except NotHere as error:
         report.left += 1
         report.lines.append(f"{name}: left to its agent: {error.message}")
@@ -123,6 +128,7 @@ def reconcile_file(
         todo = [*visit.later, *((seen.step.task_id, seen.step.step_index) for seen in visit.asking)]
         if not todo:
             break
+        time.sleep(_AWAY_SECONDS)
     return report
 
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from journal import codec, steps, tasks
 from journal.errors import JournalFailed, StepkeeperError, StepUnwritten
+from journal.hands import Hands
 from journal.models import Task as TaskRow
+from journal.recovery import RecoveryReport
 from journal.task import Interrupted, Task
 
 if TYPE_CHECKING:
@@ -31,17 +33,20 @@ _GRACE_SECONDS = 4.0
 
 
 class Server:
-    """Runs every unfinished task that is queued, crashed, due or decided, until told to stop."""
+    """Runs every unfinished task that is queued, crashed, due or decided, until told to stop.
+
+    Errands, which may wait for a provider, have hands of their own: what handlers can run does not wait for them.
+    """
 
     def __init__(self, journal: Journal, concurrency: int) -> None:
         if concurrency < 1:
             raise ValueError(f"serve: concurrency={concurrency} is not 1 or more.")
         self._journal = journal
-        self._concurrency = concurrency
         self._stop = threading.Event()
         self._wake = threading.Event()
-        self._threads: dict[str, threading.Thread] = {}
-        self._recovering: list[str] = []
+        self._runs = Hands(concurrency, failed=self._failed, done=self._wake.set)
+        self._errands = Hands(concurrency, failed=self._failed, done=self._wake.set)
+        self._waiting: list[tuple[str, Callable[[], object]]] = []
 
     def run(self) -> None:
         """Recover, then serve until SIGTERM or SIGINT (in the main thread) or JournalFailed."""
@@ -55,7 +60,9 @@ class Server:
                 self._wake.clear()
         finally:
             self._journal.stopping = True
-            self._finish()
+            deadline = time.monotonic() + _GRACE_SECONDS
+            self._runs.finish(deadline)
+            self._errands.finish(deadline)
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
@@ -65,61 +72,40 @@ class Server:
         self._wake.set()
 
     def _recover(self) -> None:
-        """Settle what the boots before left: beside each other, so that one slow provider delays only its own tasks."""
-        self._journal.apply_inbox()
+        """Note what the boots before left and no handler's run will come by; messages about it come first."""
         unresolved = self._journal.store.read(steps.unresolved)
         for task_id in dict.fromkeys(task_id for task_id, _ in unresolved):
-            root = self._journal.store.read(partial(tasks.root, task_id=task_id))
-            if root is None or root.handler not in self._journal.handlers:
-                # No handler's run will come by it.
-                self._recovering.append(task_id)
+            if not self._journal.runs_by_itself(task_id):
+                self._waiting.append((task_id, partial(self._journal.recover_task, task_id)))
 
     def _look(self) -> None:
         try:
-            self._journal.apply_inbox()
-            free = self._concurrency - len(self._threads)
-            while free > 0 and self._recovering:
-                task_id = self._recovering.pop(0)
-                self._begin(task_id, partial(self._journal.recover_task, task_id))
-                free -= 1
-            if free <= 0:
-                return
-            due = self._journal.store.read(lambda tx: tasks.due(tx, self._concurrency * 2 + len(self._threads)))
+            for applied in self._journal.take_messages():
+                follow = partial(self._journal.follow, applied, RecoveryReport())
+                self._waiting.append((applied.task_id or "", follow))
+            due = self._due() if self._runs.free else []
         except sqlite3.OperationalError as error:
             # A full disk or a busy volume: nothing was lost, so look again in a moment.
             _log.warning("the journal cannot be used just now: %s", error)
             return
+        # One errand at a time for each task.
+        self._waiting = [errand for errand in self._waiting if not self._errands.take(*errand)]
         for task in due:
-            if free <= 0:
-                break
-            if task.task_id not in self._threads and not self._journal.is_open(task.task_id):
-                self._begin(task.task_id, partial(run_task, self._journal, task))
-                free -= 1
+            if not self._journal.is_open(task.task_id):
+                self._runs.take(task.task_id, partial(run_task, self._journal, task))
 
-    def _begin(self, task_id: str, work: Callable[[], object]) -> None:
-        # Daemon threads: a handler stuck in a call must not keep a stopped process alive. It is recovered.
-        thread = threading.Thread(target=self._work, args=(task_id, work), name=f"task {task_id}", daemon=True)
-        self._threads[task_id] = thread
-        thread.start()
+    def _due(self) -> list[TaskRow]:
+        # Those that run already are among them.
+        return self._journal.store.read(lambda tx: tasks.due(tx, self._runs.free * 2 + self._runs.busy))
 
-    def _work(self, task_id: str, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except JournalFailed as error:
+    def _failed(self, task_id: str, error: Exception) -> None:
+        if isinstance(error, JournalFailed):
             _log.critical("%s", error)
             self.stop()
-        except Exception:
-            # The task's own record of its end failed; it stays unfinished on disk and is run again.
-            _log.exception("task %s could not be ended", task_id)
-            time.sleep(_LOOK_SECONDS)
-        finally:
-            self._threads.pop(task_id, None)
-            self._wake.set()
-
-    def _finish(self) -> None:
-        deadline = time.monotonic() + _GRACE_SECONDS
-        for thread in list(self._threads.values()):
-            thread.join(max(0.0, deadline - time.monotonic()))
+            return
+        # The task's own record of its end failed; it stays unfinished on disk and is run again.
+        _log.error("task %s could not be ended", task_id, exc_info=error)
+        time.sleep(_LOOK_SECONDS)
 
     def _catch_signals(self) -> dict[int, Any]:
         if threading.current_thread() is not threading.main_thread():

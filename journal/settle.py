@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from journal import attempts, clock, decisions, failures, freeze, reconcile, steps
+from journal import attempts, clock, decisions, failures, freeze, reconcile, steps, tasks
 from journal.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
 from journal.attempts import Mark
 from journal.desk import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, waiting
 from journal.dispatch import Intent, dispatch
+from journal.errors import TaskCancelled
 from journal.models import Attempt, Step
 from journal.ops import Read, Sleep, Steps, Write
 from journal.query import query
@@ -20,8 +21,8 @@ from journal.transaction import Transaction
 def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
     """Bring a pending mutating step to an end and return it.
 
-    Raises StepHeld or OutcomeUnknown when a person must decide, StepWaiting when it is due later, NotHere and
-    AskFirst (see there). Calls no model.
+    Raises StepHeld or OutcomeUnknown when a person must decide, StepWaiting when it is due later, TaskCancelled where
+    it would have been sent, NotHere and AskFirst (see there). Calls no model.
     """
     deadline = clock.wall() + desk.max_wait
     while True:
@@ -33,7 +34,7 @@ def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
 
 
 def _changed_since(desk: Desk, epoch: int) -> Callable[[], bool]:
-    return lambda: desk.epoch() != epoch
+    return lambda: desk.stopping() or desk.epoch() != epoch
 
 
 def _judge(seen: Snapshot) -> Action:
@@ -88,6 +89,9 @@ def _mark(tx: Transaction, step: Step) -> Mark | None:
     current = steps.find(tx, step.task_id, step.step_index)
     if current is None or current.status != "pending":
         return None
+    task = tasks.find(tx, step.task_id)
+    if task is not None and task.status == "cancelled":
+        raise TaskCancelled(f"Task {step.task_id}: it was cancelled: {task.cancel_reason}")
     decision = step.decision
     if decision is not None and not decisions.is_usable(tx, decision.message_id):
         # Expired between its application and this send: late is never.

@@ -268,11 +268,13 @@ def unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 100_
 
 
 def unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
-    """(task, step) of the pending mutating steps of a task and its branches, oldest first."""
+    """(task, step) of the pending mutating steps of an unfinished task and its branches, oldest first."""
     found = tx.all(
         "WITH RECURSIVE tree (task_id) AS (SELECT ? UNION SELECT t.task_id FROM agent_task t"
         " JOIN tree ON t.parent_id = tree.task_id) SELECT s.task_id, s.step_index FROM agent_step_journal s"
-        " JOIN tree ON tree.task_id = s.task_id WHERE s.status = 'pending' AND s.effect = 'mutating'"
+        " JOIN tree ON tree.task_id = s.task_id JOIN agent_task a ON a.task_id = s.task_id"
+        " WHERE s.status = 'pending' AND s.effect = 'mutating'"
+        " AND a.status NOT IN ('cancelled', 'completed', 'failed')"
         " ORDER BY s.created_at, s.task_id, s.step_index",
         (task_id,),
     )

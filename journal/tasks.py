@@ -90,8 +90,9 @@ def reopen(tx: Transaction, task_id: str) -> None:
     wanted: str | None = task_id
     while wanted is not None:
         tx.execute(
-            "UPDATE agent_task SET status = 'running', ended_at = NULL, output_json = NULL, error_json = NULL,"
-            " boot = ?, updated_at = ?, revision = ? WHERE task_id = ? AND status IN ('completed', 'failed')",
+            "UPDATE agent_task SET status = 'running', ended_at = NULL, output_json = NULL, output_ref = NULL,"
+            " error_json = NULL, boot = ?, updated_at = ?, revision = ?"
+            " WHERE task_id = ? AND status IN ('completed', 'failed')",
             (tx.boot, tx.now, tx.revision(), wanted),
         )
         row = tx.one("SELECT parent_id FROM agent_task WHERE task_id = ?", (wanted,))

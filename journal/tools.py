@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -193,6 +193,17 @@ def require_tool(candidate: object) -> Tool:
         f"{shown}: not a declared tool.",
         hint=f'Put @tool(effect="read_only") or @tool(effect="mutating") above `def {shown}`.',
     )
+
+
+def by_name(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
+    """The declared tools by name. Raises UsageError for what is none, and for two of one name."""
+    found: dict[str, Tool] = {}
+    for candidate in given:
+        one = require_tool(candidate)
+        if found.get(one.name, one) is not one:
+            raise UsageError(f"Tool {one.name}: two tools have this name.", hint="Give one of them name=.")
+        found[one.name] = one
+    return found
 
 
 def _result_of(coroutine: Coroutine[Any, Any, Any], name: str) -> Any:
