@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db.models import Q
@@ -14,6 +14,7 @@ from agents.roles import Person
 from journal import clock
 
 PAGE = 100
+REPEATED = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,33 @@ def record(
         step_index=step_index,
         job=job,
     )
+
+
+def record_refusal(
+    action: str,
+    *,
+    actor: Person,
+    detail: str,
+    journal: JournalFile | None = None,
+    task_id: str = "",
+    step_index: int | None = None,
+) -> None:
+    """Write one line about a refused request; asked again within a minute it is the same line.
+
+    A page left open asks every second or two, and would bury all else.
+    """
+    user = actor if isinstance(actor, User) else None
+    same = AuditEvent.objects.filter(at__gt=clock.wall() - REPEATED, action=action, detail=detail[:4000], allowed=False)
+    if not same.filter(actor=user).exists():
+        record(
+            action,
+            actor=actor,
+            allowed=False,
+            detail=detail,
+            journal=journal,
+            task_id=task_id,
+            step_index=step_index,
+        )
 
 
 def lines(

@@ -22,10 +22,14 @@ ASKS = canonical_json({"status": {"request": "GET /o/{key}", "interpret": [{"sta
 
 
 @pytest.fixture
-def pending(tmp_path, settings):
-    """Make one pending step of task `t`; returns the addresses of its pages."""
-    path = tmp_path / "a.db"
+def path(tmp_path, settings):
     fleet.watched(tmp_path, settings)
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+def pending(path):
+    """Make one pending step of task `t`; returns the addresses of its pages."""
 
     def make(*, task_status="waiting", attempts=0, **cells):
         with fleet.writing(path) as connection:
@@ -39,7 +43,6 @@ def pending(tmp_path, settings):
         pk = fleet.journal_file(path).pk
         return lambda name="step", *rest: reverse(name, args=[pk, "t", 0, *rest])
 
-    make.path = path
     return make
 
 
@@ -97,21 +100,21 @@ def test_the_confirmation_says_that_it_only_starts_again_and_what_that_costs(pen
     assert "0 dispatches" in page
 
 
-def test_a_quarantined_read_that_a_person_replays_starts_afresh(pending):
+def test_a_quarantined_read_that_a_person_replays_starts_afresh(path, pending):
     url = pending(effect="read_only", hold_reason="quarantined", starts=3)
     job = decided(url, "replay")
     assert (job.state, "starts again when its task runs" in job.sentence) == ("done", True)
-    step = fleet.the_step(pending.path, "t")
+    step = fleet.the_step(path, "t")
     assert (step.status, step.hold_reason, step.starts) == ("pending", None, 0)
     fleet.swept()
     assert not PendingIntent.objects.exists()
     assert "attempt 0" not in text(signed_in("operator").get(url()))
 
 
-def test_a_quarantined_model_step_that_a_person_abandons_has_ended(pending):
+def test_a_quarantined_model_step_that_a_person_abandons_has_ended(path, pending):
     url = pending(effect="model", hold_reason="quarantined", starts=3)
     assert decided(url, "abandon").state == "done"
-    assert fleet.the_step(pending.path, "t").status == "abandoned"
+    assert fleet.the_step(path, "t").status == "abandoned"
 
 
 @pytest.mark.parametrize("kind", ["mark_committed", "mark_not_applied"])
@@ -134,12 +137,12 @@ def test_an_intent_of_an_ended_task_is_sent_no_more_and_says_so(pending, status)
     assert (answer.status_code, f"its task is {status}" in text(answer)) == (409, True)
 
 
-def test_a_form_opened_before_its_task_was_cancelled_decides_nothing(pending):
+def test_a_form_opened_before_its_task_was_cancelled_decides_nothing(path, pending):
     url = pending(attempts=1)
     client = signed_in("operator")
     found = re.search(r'name="binding" value="([^"]+)"', text(client.get(url("decide", "replay"))))
     assert found
-    with fleet.writing(pending.path) as connection:
+    with fleet.writing(path) as connection:
         connection.execute("UPDATE agent_task SET status = 'cancelled'")
     answer = client.post(url("decide", "replay"), {"binding": found[1], "reason": "It is wanted."})
     assert (answer.status_code, "its task is cancelled" in text(answer)) == (409, True)
@@ -147,10 +150,10 @@ def test_a_form_opened_before_its_task_was_cancelled_decides_nothing(pending):
     assert AuditEvent.objects.get(action="request replay").allowed is False
 
 
-def test_an_intent_of_a_cancelled_task_can_still_be_abandoned(pending):
+def test_an_intent_of_a_cancelled_task_can_still_be_abandoned(path, pending):
     url = pending(task_status="cancelled", attempts=1)
     assert decided(url, "abandon").state == "done"
-    assert fleet.the_step(pending.path, "t").status == "abandoned"
+    assert fleet.the_step(path, "t").status == "abandoned"
 
 
 @pytest.mark.parametrize(
