@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from agents.intents import dispatches
 from journal import clock, codec
 from journal.errors import StepkeeperError
-from journal.models import Attempt, DecisionKind, Step
+from journal.models import DecisionKind
 
 # What this version's writer applies to a step.
 KINDS: Final[tuple[DecisionKind, ...]] = ("replay", "mark_committed", "mark_not_applied", "abandon")
@@ -38,11 +36,6 @@ class BadDecision(StepkeeperError):
 
 class OtherDecision(BadDecision):
     """Another decision about the same step is on its way; what was asked for now would contradict it."""
-
-
-def binding_of(step: Step, attempts: Sequence[Attempt]) -> Binding:
-    """The binding a page shows with a step."""
-    return Binding(step.idempotency_key or "", step.payload_sha256 or "", dispatches(attempts))
 
 
 def kind_of(text: str) -> DecisionKind:

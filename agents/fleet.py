@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Min, Q
@@ -32,12 +33,7 @@ def overview() -> Overview:
     journals = list(JournalFile.objects.all())
     agents = _agents(journals)
     states = Counter(line.state for line in agents)
-    pending = PendingIntent.objects.aggregate(
-        all=Count("pk"),
-        held=Count("pk", filter=Q(state=HELD)),
-        oldest=Min("since"),
-        oldest_held=Min("since", filter=Q(state=HELD)),
-    )
+    pending = _pending_counts()
     alerts = Alert.objects.filter(closed_at=None).aggregate(
         all=Count("pk"), critical=Count("pk", filter=Q(level=CRITICAL))
     )
@@ -187,6 +183,16 @@ def _agents(journals: list[JournalFile]) -> list[AgentLine]:
     ]
     rank = ("crashed", "hung", "waiting", "working", "idle", "stopped")
     return sorted(lines, key=lambda line: (rank.index(line.state), line.agent, line.journal_id))
+
+
+def _pending_counts() -> dict[str, Any]:
+    is_held = Q(state=HELD)
+    return PendingIntent.objects.aggregate(
+        all=Count("pk"),
+        held=Count("pk", filter=is_held),
+        oldest=Min("since"),
+        oldest_held=Min("since", filter=is_held),
+    )
 
 
 def _open_jobs(rows: list[PendingIntent]) -> dict[tuple[int | None, str, int | None], str]:

@@ -20,6 +20,10 @@ from journal.reader import Changes, Reader
 BATCH = 1000  # rows per table and transaction: others write in between
 NEWEST = 1000  # tasks read of a journal that has no revisions
 _UNFINISHED = ("queued", "running", "waiting")
+_TASK_COLUMNS = (
+    *("parent_id", "agent", "handler", "status", "wait_reason", "steps", "pending"),
+    *("started_at", "updated_at", "ended_at", "last_boot", "revision"),
+)
 _BOOT = 2**32
 _MOST_STEPS = 2**31 - 1  # a made-up index must not break the row of its task, nor those beside it
 
@@ -143,53 +147,37 @@ def _changed(changes: Changes) -> dict[str, datetime]:
 
 
 def _put_tasks(journal: JournalFile, tasks: Sequence[Task], changed: dict[str, datetime]) -> None:
-    now = clock.wall()
     known = IndexedTask.objects.filter(journal=journal, task_id__in=[task.task_id for task in tasks])
     before = dict(known.values_list("task_id", "updated_at"))
-    rows = [
-        IndexedTask(
-            journal=journal,
-            task_id=task.task_id,
-            parent_id=task.parent_id,
-            agent=(task.agent or journal.agent)[:200],
-            handler=(task.handler or "")[:200],
-            status=task.status[:16],
-            wait_reason=task.wait_reason or "",
-            steps=min(task.steps or 0, _MOST_STEPS),
-            pending=task.pending or 0,
-            started_at=task.created_at,
-            updated_at=max(
-                filter(
-                    None,
-                    (task.updated_at or task.created_at, changed.get(task.task_id), before.get(task.task_id)),
-                ),
-                default=now,
-            ),
-            ended_at=task.ended_at,
-            last_boot=task.boot,
-            revision=task.revision,
-        )
-        for task in tasks
-    ]
+    rows = []
+    for task in tasks:
+        times = (task.updated_at or task.created_at, changed.get(task.task_id), before.get(task.task_id))
+        rows.append(_row(journal, task, max(filter(None, times), default=clock.wall())))
     IndexedTask.objects.bulk_create(
         rows,
         batch_size=200,
         update_conflicts=True,
         unique_fields=["journal", "task_id"],
-        update_fields=[
-            "parent_id",
-            "agent",
-            "handler",
-            "status",
-            "wait_reason",
-            "steps",
-            "pending",
-            "started_at",
-            "updated_at",
-            "ended_at",
-            "last_boot",
-            "revision",
-        ],
+        update_fields=_TASK_COLUMNS,
+    )
+
+
+def _row(journal: JournalFile, task: Task, updated_at: datetime) -> IndexedTask:
+    return IndexedTask(
+        journal=journal,
+        task_id=task.task_id,
+        parent_id=task.parent_id,
+        agent=(task.agent or journal.agent)[:200],
+        handler=(task.handler or "")[:200],
+        status=task.status[:16],
+        wait_reason=task.wait_reason or "",
+        steps=min(task.steps or 0, _MOST_STEPS),
+        pending=task.pending or 0,
+        started_at=task.created_at,
+        updated_at=updated_at,
+        ended_at=task.ended_at,
+        last_boot=task.boot,
+        revision=task.revision,
     )
 
 

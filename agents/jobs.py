@@ -50,16 +50,6 @@ def request(
     it ended. Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input,
     OtherDecision while another decision about the same step is open: nobody is told that theirs was taken.
     """
-    action = f"request {decision or kind}"
-    if not isinstance(actor, User) or not can_decide(actor):
-        _audit(action, actor, journal, task_id, step_index, allowed=False, detail="Only operators may do this.")
-        raise PermissionDenied("Only operators may do this.")
-    _check_target(kind, journal, binding)
-    output = ""
-    if kind == DECISION:
-        output = decisions.check(decision or "abandon", reason=reason, output_json=output_json, reference=reference)
-    message_id = _message_id(message_id)
-    now = clock.wall()
     wanted = Job(
         kind=kind,
         decision=decision or "",
@@ -69,22 +59,29 @@ def request(
         key=binding.key,
         payload_sha256=binding.payload_sha256,
         dispatches=binding.dispatches,
-        output_json=output,
+        output_json=output_json,
         reference=reference.strip(),
-        actor=actor,
-        actor_name=actor.get_username(),
         reason=reason.strip(),
-        sentence="Waiting for the worker.",
         message_id=message_id,
-        created_at=now,
-        enqueued_at=now,
-        expires_at=now + timedelta(seconds=settings.STEPKEEPER_DECISION_TTL),
     )
+    return _ask(wanted, actor, journal)
+
+
+def _ask(wanted: Job, actor: Person, journal: JournalFile) -> Job:
+    if not isinstance(actor, User) or not can_decide(actor):
+        _audit(wanted, actor, allowed=False, detail="Only operators may do this.")
+        raise PermissionDenied("Only operators may do this.")
+    wanted.actor, wanted.actor_name = actor, actor.get_username()
+    _check(wanted, journal)
+    wanted.message_id = _message_id(wanted.message_id)
+    wanted.created_at = wanted.enqueued_at = clock.wall()
+    wanted.expires_at = wanted.created_at + timedelta(seconds=settings.STEPKEEPER_DECISION_TTL)
+    wanted.sentence = "Waiting for the worker."
     with transaction.atomic():
         job, made = _make_once(wanted)
         _check_same(wanted, job)
-        detail = reason.strip() if made else f"The same was already asked for by {job.actor_name}: job {job.uuid}."
-        _audit(action, actor, journal, task_id, step_index, detail=detail, job=job)
+        detail = wanted.reason if made else f"The same was already asked for by {job.actor_name}: job {job.uuid}."
+        _audit(wanted, actor, detail=detail, job=job)
         if made:
             # Only after the commit: a worker that is quicker than us must find the row. What fails here fails nothing:
             # the decision stands, and watch puts a job that its queue does not have into it again.
@@ -169,34 +166,30 @@ def _message_id(given: str) -> str:
         raise BadDecision("The form's id is none.", field="message_id", hint="Open the page again.") from None
 
 
-def _check_target(kind: str, journal: JournalFile, binding: Binding) -> None:
-    if kind not in (DECISION, QUERY_STATUS):
-        raise BadDecision(f"Job {kind!r}: not one of {DECISION}, {QUERY_STATUS}.", field="kind")
+def _check(wanted: Job, journal: JournalFile) -> None:
+    """Refuse what no writer could take; an output gets its stored form."""
+    if wanted.kind not in (DECISION, QUERY_STATUS):
+        raise BadDecision(f"Job {wanted.kind!r}: not one of {DECISION}, {QUERY_STATUS}.", field="kind")
     if journal.kind != "ok" or journal.dialect != "stepkeeper":
         why = journal.sentence or "it was not made by stepkeeper, so no writer of it takes decisions."
         raise BadDecision(f"Journal {journal.path}: {why}", field="journal", hint=journal.hint)
-    if not binding.key or not binding.payload_sha256:
+    if not wanted.key or not wanted.payload_sha256:
         raise BadDecision("The step has no key or no payload hash to bind to.", field="binding")
+    if wanted.kind == DECISION:
+        kind = decisions.kind_of(wanted.decision)
+        wanted.output_json = decisions.check(
+            kind, reason=wanted.reason, output_json=wanted.output_json, reference=wanted.reference
+        )
 
 
-def _audit(
-    action: str,
-    actor: Person,
-    journal: JournalFile,
-    task_id: str,
-    step_index: int,
-    *,
-    allowed: bool = True,
-    detail: str,
-    job: Job | None = None,
-) -> None:
+def _audit(wanted: Job, actor: Person, *, allowed: bool = True, detail: str, job: Job | None = None) -> None:
     audit.record(
-        action,
+        f"request {wanted.decision or wanted.kind}",
         actor=actor,
         allowed=allowed,
         detail=detail,
-        journal=journal,
-        task_id=task_id,
-        step_index=step_index,
+        journal=wanted.journal,
+        task_id=wanted.task_id,
+        step_index=wanted.step_index,
         job=job,
     )

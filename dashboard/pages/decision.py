@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents.intents import dispatches
 from agents.models import PendingIntent
 from dashboard import binding, signals
 from dashboard.forms import ReasonForm
 from dashboard.pages import payload
+from dashboard.pages.attempt_lines import AttemptLine, attempt_line
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
-from dashboard.pages.step import AttemptLine, attempt_line, dispatches, payloads
+from dashboard.pages.step import payloads, window_left
 from dashboard.pages.verbs import Verb, verb_of
 from journal.holds import HOLDS, Hold
 from journal.models import Evidence, Step
@@ -90,7 +92,6 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
     changes = step.effect not in ("read_only", "model")
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
-    until = intent.window_left_until if intent else None
     return DecisionPage(
         journal_id=opened.file.pk,
         agent=opened.name,
@@ -108,7 +109,7 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
         attempts=tuple(attempt_line(attempt, opened, reveal=True) for attempt in attempts),
         evidence=tuple(reader.evidence(task_id, index)),
         window_text=intent.window_text if intent else "",
-        window_left=(until - opened.now).total_seconds() if until else None,
+        window_left=window_left(intent, opened.now),
         expires_at=bound.expires_at,
         sends=kind == "replay" and changes,
         starts=kind == "replay" and not changes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,24 +11,14 @@ from agents import offers
 from agents.models import Job, PendingIntent
 from dashboard import signals, timeline
 from dashboard.pages import payload, usage
+from dashboard.pages.attempt_lines import AttemptLine, attempt_line
 from dashboard.pages.choices import Offered, of_step
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
 from dashboard.pages.task import digest
 from dashboard.pages.task_rows import said
 from journal.holds import HOLDS, Hold
-from journal.models import Attempt, Decision, Evidence, ModelCall, Step
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptLine:
-    """One dispatch with its verdict and why."""
-
-    attempt: Attempt
-    state: str
-    word: str
-    why: str
-    detail: str
+from journal.models import Decision, Evidence, ModelCall, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +40,6 @@ class StepPage:
     state: str
     word: str
     hold: Hold | None
-    href: str
-    task_href: str
     reveal: bool
     can_decide: bool
     arguments: Payload | None
@@ -62,7 +49,6 @@ class StepPage:
     proof: Equality
     error: str
     attempts: tuple[AttemptLine, ...]
-    dispatches: int
     evidence: tuple[Evidence, ...]
     decisions: tuple[tuple[Decision, str], ...]
     calls: tuple[CallLine, ...]
@@ -76,38 +62,22 @@ class StepPage:
     now: datetime
 
     @property
+    def href(self) -> str:
+        """The page's own address, with what was asked to be shown whole."""
+        here = reverse("step", args=[self.journal_id, self.step.task_id, self.step.step_index])
+        return here + (f"?all={self.show_all}" if self.show_all else "")
+
+    @property
+    def task_href(self) -> str:
+        return reverse("task", args=[self.journal_id, self.step.task_id])
+
+    @property
     def last_evidence(self) -> Evidence | None:
         return self.evidence[-1] if self.evidence else None
 
     @property
     def last_attempt(self) -> AttemptLine | None:
         return self.attempts[-1] if self.attempts else None
-
-
-# What an attempt's kind means, as a sentence after "because".
-_WHY = {
-    "prepared": "It was never dispatched.",
-    "no_outcome": "A dispatch mark is on disk and nothing after it: the process ended in between.",
-    "dns": "The host's name did not resolve: no connection existed.",
-    "not_connected": "No connection was made: not one byte of the request left.",
-    "stale": "The re-check before the first byte failed: the boot or the time was no longer right.",
-    "tls": "The TLS handshake failed before any byte of the request.",
-    "lost_answer": "The request went out and no answer came back: it may have been carried out.",
-    "accepted": "The provider answered with success.",
-    "replayed": "The provider answered that it had carried this key out before.",
-    "unmarked": "Success on a repeat, but without the promised replay mark: look for a second effect.",
-    "rejected": "The provider refused the request as it stands.",
-    "rate_limited": "The provider was asked too often and refused before acting.",
-    "gateway": "A gateway gave up waiting: neither success nor failure.",
-    "raised": "The tool raised an exception: it may have acted before.",
-    "settled": "An operator said it was not applied.",
-    "other": "No rule of the profile covers this answer.",
-}
-
-
-def dispatches(attempts: Sequence[Attempt]) -> int:
-    """What a decision is bound to: attempts that may have left this machine."""
-    return sum(attempt.verdict != "not_sent" for attempt in attempts)
 
 
 def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: str) -> StepPage:
@@ -120,10 +90,8 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     frozen = reader.request(task_id, index, cap=payload.REQUEST)
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
-    until = intent.window_left_until if intent else None
     job, pending = newest_job(opened, step), step.status == "pending"
     may_decide = pending and decides and not (job and job.is_open)
-    href = reverse("step", args=[opened.file.pk, task_id, index])
     return StepPage(
         journal_id=opened.file.pk,
         agent=opened.name,
@@ -131,8 +99,6 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         state=signal.state,
         word=signal.word,
         hold=HOLDS.get(step.hold_reason or "") if pending else None,
-        href=href + (f"?all={show_all}" if show_all else ""),
-        task_href=reverse("task", args=[opened.file.pk, task_id]),
         reveal=reveal,
         can_decide=decides,
         arguments=arguments,
@@ -142,14 +108,13 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         proof=proof,
         error=payload.tidy(step.error_json) if reveal else "",
         attempts=tuple(attempt_line(attempt, opened, reveal=reveal) for attempt in attempts),
-        dispatches=dispatches(attempts),
         evidence=tuple(reader.evidence(task_id, index)),
         decisions=tuple((decision, said(decision)) for decision in reader.decisions(task_id, index)),
         calls=tuple(_call(call) for call in reader.model_calls(task_id, index)),
         intent=intent,
         offered=_offered(opened, step, signal.state) if may_decide else None,
         job=job if job and (job.is_open or pending) else None,
-        window_left=(until - opened.now).total_seconds() if until else None,
+        window_left=window_left(intent, opened.now),
         version=version(opened, step, job),
         polls=pending,
         show_all=show_all,
@@ -161,6 +126,12 @@ def _offered(opened: Opened, step: Step, state: str) -> Offered | None:
     if opened.file.dialect != "stepkeeper":
         return None
     return of_step(opened.file.pk, step, offers.of_step(opened.reader, step), state=state)
+
+
+def window_left(intent: PendingIntent | None, now: datetime) -> float | None:
+    """The seconds for which the provider surely still knows the key."""
+    until = intent.window_left_until if intent else None
+    return (until - now).total_seconds() if until else None
 
 
 def newest_job(opened: Opened, step: Step) -> Job | None:
@@ -195,13 +166,6 @@ def payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[Payload | None
         odd="output_json" in step.odd,
     )
     return arguments, output
-
-
-def attempt_line(attempt: Attempt, opened: Opened, *, reveal: bool) -> AttemptLine:
-    """One attempt in words."""
-    signal = signals.of_attempt(attempt, live=opened.live, now=opened.now)
-    kind = attempt.kind or ("no_outcome" if attempt.verdict is None and signal.state != "running" else "")
-    return AttemptLine(attempt, signal.state, signal.word, _WHY.get(kind, ""), attempt.detail if reveal else "")
 
 
 def _call(call: ModelCall) -> CallLine:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from agents import audit, jobs, offers
 from agents.decisions import BadDecision, OtherDecision
 from agents.decisions import Binding as StepBinding
+from agents.intents import dispatches
 from agents.models import Job
 from agents.models.job import DECISION, QUERY_STATUS
 from dashboard import binding
@@ -21,7 +22,6 @@ from dashboard.forms import ReasonForm, decision_form
 from dashboard.pages import decision as decision_page
 from dashboard.pages.choices import nothing_to_ask, nothing_to_decide
 from dashboard.pages.opening import Opened
-from dashboard.pages.step import dispatches
 from dashboard.pages.verbs import VERBS
 from dashboard.views.opening import reads_journal
 from dashboard.views.steps import get_step_or_404

@@ -20,7 +20,7 @@ _ASK = """
 import sys
 from django.contrib.auth.models import User
 from agents import discovery, jobs
-from agents.decisions import binding_of
+from agents.decisions import Binding
 from agents.models import JournalFile
 from agents.roles import give_role
 from django_q.tasks import async_task
@@ -29,11 +29,11 @@ def ask():
     discovery.refresh()
     row = JournalFile.objects.get()
     reader = discovery.reader_for(row)
-    step, attempts = reader.step("hook-1", 0), reader.attempts("hook-1", 0)
+    step = reader.step("hook-1", 0)
     user, _ = User.objects.get_or_create(username="ada")
     give_role(user, "operator")
     job = jobs.request("decision", actor=user, journal=row, task_id="hook-1", step_index=0,
-        binding=binding_of(step, attempts), decision="replay", reason="checked")
+        binding=Binding(step.idempotency_key, step.payload_sha256, 1), decision="replay", reason="checked")
     for _ in range(3):
         async_task("agents.jobs.run", str(job.uuid))
 
