@@ -13,6 +13,8 @@ from tests.e2e.desk import Desk
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("polling")]
 
 SECONDS, RATE = 60, 200
+# The writer catches up with its clock, so this is no timing: only a machine with no time for it at all stays below.
+LEAST_STEPS = SECONDS * RATE // 4
 MIB = 1024 * 1024
 
 
@@ -49,6 +51,7 @@ def test_three_polling_browsers_neither_lock_an_agent_nor_let_its_log_grow(empty
     steps, rate = (desk.scene.folder / "steady").read_text().split()
     with capsys.disabled():
         print(f"\n{steps} steps, {rate}/s, under 3 browsers; largest log {max(sizes) / MIB:.1f} MiB; polls {polls}")
+    assert int(steps) >= LEAST_STEPS
     # No lock error: the writer ended with 0, and every step it began is committed.
     assert "lock" not in desk.scene.log.read_text()
     stored = rows(path, "SELECT status, count(*) AS n FROM agent_step_journal GROUP BY status")

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from journal import Journal, JournalBusy
+from journal.models import Writer
 from journal.ownership import Lock, holder, lock_path
 from journal.store import Store
 from tests.journal.agent import ROOT, World, in_fork, opened, rows, start
@@ -119,6 +120,14 @@ def test_holder_names_the_writer_and_never_takes_the_lock(path):
         watcher.join()
 
 
+def test_a_holder_whose_text_is_not_written_yet_is_named_by_its_pid(path):
+    lock = Lock(path, role="agent")
+    lock.acquire()
+    lock_path(path).write_text(f'{{"pid": {os.getppid()}, "role": "worker"}}', encoding="utf-8")
+    assert holder(path) == Writer(pid=os.getpid(), role="unknown")
+    lock.release()
+
+
 def test_a_forked_child_closes_its_copy_and_the_parent_stays_the_writer(path):
     with opened(path, World()) as journal:
         said = in_fork(lambda: f"{journal.store.closed} {holder(path)}")
@@ -182,6 +191,7 @@ def test_a_process_that_forked_past_python_and_kept_the_lock_is_named(path):
         with pytest.raises(JournalBusy, match=f"held by pid {orphan}, which inherited the lock") as caught:
             opened(path, World(), wait=0.1)
         assert caught.value.pid == orphan
+        assert holder(path) == Writer(pid=orphan, role="agent")
         assert child.stdin is not None
         child.stdin.close()
 
