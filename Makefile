@@ -45,7 +45,7 @@ soak: install-dev
 
 # The acceptance list N times in a row; the first failure ends it.
 accept: install-dev
-	@for i in $$(seq $(N)); do echo "acceptance run $$i of $(N)"; $(PYTEST) -q -m accept || exit 1; done
+	@for i in $$(seq $(N)); do echo "acceptance run $$i of $(N)"; $(PYTEST) -q -n 2 --dist loadgroup -m accept || exit 1; done
 
 lock: install-dev
 	$(COMPILE) pyproject.toml --group dashboard --output-file requirements.txt
