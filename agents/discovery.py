@@ -14,7 +14,7 @@ from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile
 from agents.models.journal_file import COPY, OUTSIDE, REWOUND, VANISHED
 from journal import clock
 from journal.errors import JournalUnreadable
-from journal.models import JournalState
+from journal.journal_state import JournalState
 from journal.reader import Reader, inspect, signature
 
 

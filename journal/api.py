@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from journal import codec, exits, inbox, steps, tasks
+from journal import codec, exits, inbox, intents, requests, steps, tasks
 from journal.desk import Desk, look
 from journal.errors import StepkeeperError, UsageError
 from journal.messages import Applied
@@ -69,7 +69,7 @@ class Journal:
         self._mutex = threading.Lock()
         exits.install()
         self.store = Store(self.path, agent=agent, role="agent", wait=wait)
-        self._secrets.learn(self.store.read(steps.references))
+        self._secrets.learn(self.store.read(requests.references))
 
     def submit(self, handler: str, /, *, task_id: str, **input: Any) -> TaskRow:
         """Queue a task; it is on disk when this returns. The same id with the same input is the same task.
@@ -101,7 +101,7 @@ class Journal:
         self._recovering = True
         try:
             self.apply_inbox(report)
-            wanted = self.store.read(steps.unresolved)
+            wanted = self.store.read(intents.unresolved)
             recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
         finally:
             self._recovering = False
@@ -128,7 +128,7 @@ class Journal:
     def recover_task(self, task_id: str) -> RecoveryReport:
         """`recover` for one task and its branches."""
         report = RecoveryReport()
-        wanted = self.store.read(lambda tx: steps.unresolved_below(tx, task_id))
+        wanted = self.store.read(lambda tx: intents.unresolved_below(tx, task_id))
         if wanted:
             recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
         for line in report.lines:

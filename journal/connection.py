@@ -64,6 +64,25 @@ def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
     return connection
 
 
+def inode(path: Path) -> int | None:
+    """Which file the path names now; None where there is none."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
+
+
+def require_same(path: Path, expected: int | None) -> None:
+    """Raise JournalFailed where the path names no file any more, or another one than `expected`."""
+    found = inode(path)
+    if found != expected:
+        what = "was removed" if found is None else "was replaced by another file"
+        raise JournalFailed(
+            f"Journal {path.name}: the file {what} while this process wrote to it.",
+            hint="Put it back, or start the agent again with a journal it may trust.",
+        )
+
+
 def shorten_log(connection: sqlite3.Connection, path: Path, *, limit: int) -> int:
     """After a commit: empty a log longer than `limit`, waiting for its readers. Returns the limit for the next time."""
     try:

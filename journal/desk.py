@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from journal import attempts, boots, clock, codec, decisions, evidence, steps
+from journal import attempts, boots, clock, codec, decisions, evidence, requests, steps
 from journal.actions import Now
 from journal.dispatch import Intent
 from journal.errors import OutcomeUnknown, StepHeld, StepkeeperError, StepWaiting
@@ -75,7 +75,7 @@ def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
         intent=Intent(
             step=step,
             profile=Profile.from_dict(step.provider or "python", codec.loads(stored) if stored else {}),
-            request=steps.request(tx, task_id, step_index, step.key_generation),
+            request=requests.find(tx, task_id, step_index, step.key_generation),
         ),
         attempts=attempts.of_step(tx, task_id, step_index),
         evidence=evidence.of_step(tx, task_id, step_index),

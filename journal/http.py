@@ -171,7 +171,6 @@ def _exchange(request: Resolved, *, timeout: timedelta, guard: Callable[[], str 
 def _transfer(request: Resolved, timeout: timedelta, progress: _Progress) -> Exchange:
     import httpx2
 
-    seconds = timeout.total_seconds()
     url = httpx2.URL(request.url)
     outgoing = httpx2.Request(
         request.method,
@@ -179,7 +178,7 @@ def _transfer(request: Resolved, timeout: timedelta, progress: _Progress) -> Exc
         headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers],
         content=request.body,
         extensions={
-            "timeout": httpx2.Timeout(seconds).as_dict(),
+            "timeout": httpx2.Timeout(timeout.total_seconds()).as_dict(),
             "trace": progress,
             "target": _target(request.url),  # the frozen text, not the library's idea of it
         },

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from journal import boots, clock, codec, failures, keys, model_calls, starts, steps, usage
+from journal import boots, clock, codec, failures, intents, keys, model_calls, starts, steps, usage
 from journal.errors import InvalidArguments, StepWaiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
@@ -65,7 +65,7 @@ def _settled_first(session: Session, index: int) -> Steps[None]:
     """No model is called while the task has an intent of an older boot: a sibling step is settling it now."""
     desk = session.desk
     deadline = clock.wall() + desk.max_wait
-    while (yield Read(desk.store, lambda tx: steps.has_older_intent(tx, session.task_id))):
+    while (yield Read(desk.store, lambda tx: intents.has_older_intent(tx, session.task_id))):
         if session.is_closed() or clock.wall() > deadline:
             raise StepWaiting(
                 f"Step {index} of {session.task_id}: an earlier intent is not resolved, so no model is called.",

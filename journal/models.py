@@ -6,9 +6,11 @@ not read in `odd` (column names), so that one bad cell is one marked cell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from journal.kind import Kind
 
 Effect = Literal["read_only", "mutating", "model"]
 StepStatus = Literal["pending", "committed", "failed", "abandoned"]
@@ -18,27 +20,6 @@ Answer = Literal["exists", "absent", "in_progress", "unknown"]
 Role = Literal["agent", "supervisor", "cli", "worker"]
 DecisionKind = Literal[
     "replay", "mark_committed", "mark_not_applied", "abandon", "replay_as_new", "cancel_task", "approve", "reject"
-]
-
-# What an attempt's outcome looked like; `providers.md` part 3's rows in words. Recovery decides on these, never on
-# free text.
-Kind = Literal[
-    "prepared",  # row 1: never dispatched
-    "no_outcome",  # row 2: a mark and nothing after it
-    "dns",  # row 3
-    "not_connected",  # row 4
-    "stale",  # law 6: boot or age re-check failed before the first byte
-    "tls",  # row 5
-    "lost_answer",  # row 8
-    "accepted",  # row 13: 2xx, or the Python tool returned
-    "replayed",  # row 14: 2xx with the replay marker
-    "unmarked",  # row 15: 2xx on a re-dispatch, marker promised but missing
-    "rejected",  # row 22
-    "rate_limited",  # row 36
-    "gateway",  # row 40
-    "raised",  # a Python tool raised: it may have acted before
-    "settled",  # an operator said: not applied
-    "other",  # every row not listed: held
 ]
 
 
@@ -263,26 +244,3 @@ class Writer:
     pid: int
     role: str
     alive: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class JournalState:
-    """What a file is, in one word and one sentence; `readable` journals have a dialect."""
-
-    path: str
-    kind: str  # "ok" or the reason in one word, see docs/journals.md
-    sentence: str
-    hint: str = ""
-    dialect: str | None = None  # "stepkeeper", "minimal", "hash_only"
-    uuid: str | None = None
-    agent: str | None = None
-    user_version: int | None = None
-    journal_mode: str | None = None
-    highest_revision: int = 0
-    highest_boot: int = 0
-    sqlite_version: str = ""
-    warnings: tuple[str, ...] = field(default=())
-
-    @property
-    def readable(self) -> bool:
-        return self.kind == "ok"

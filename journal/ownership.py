@@ -14,7 +14,7 @@ import time
 import weakref
 from pathlib import Path
 
-from journal.errors import JournalBusy
+from journal.errors import JournalBusy, JournalUnreadable
 from journal.models import Writer
 
 WAIT_SECONDS = 10.0
@@ -81,6 +81,20 @@ class Lock:
         if descriptor is not None:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+
+
+def taken(journal: Path, *, role: str, wait: float) -> Lock:
+    """The journal's lock, taken. Raises JournalBusy, and JournalUnreadable where its file cannot be opened."""
+    lock = Lock(journal, role=role)
+    try:
+        lock.acquire(wait=wait)
+    except OSError as error:
+        raise JournalUnreadable(
+            f"Journal {journal}: its lock file cannot be opened: {error.strerror}.",
+            kind="unreadable",
+            hint="The journal's folder must exist, and this user must be allowed to write in it.",
+        ) from error
+    return lock
 
 
 def _forget_all() -> None:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from journal import boots, clock, codec, inbox, messages, steps, tasks
+from journal import boots, clock, codec, inbox, intents, messages, tasks
 from journal.actions import Now
 from journal.desk import AskFirst, Desk, NotHere, Snapshot, look
 from journal.errors import StepHeld, StepWaiting, TaskCancelled
@@ -182,7 +182,7 @@ def _visit(
     try:
         apply_messages(store, agent=store.read(boots.agent_name), report=report)
         desk = Desk(store, {}, secrets, epoch=lambda: 0, mode="visit", max_wait=timedelta(0))
-        unresolved = store.read(steps.unresolved)
+        unresolved = store.read(intents.unresolved)
         wanted = unresolved if todo is None else [at for at in todo if at in set(unresolved)]
         asking: list[tuple[str, int]] = []
         began = time.monotonic()

@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from journal import codec, steps, tasks
+from journal import codec, intents, tasks
 from journal.errors import JournalFailed, StepkeeperError, StepUnwritten
 from journal.hands import Hands
 from journal.models import Task as TaskRow
@@ -73,7 +73,7 @@ class Server:
 
     def _recover(self) -> None:
         """Note what the boots before left and no handler's run will come by; messages about it come first."""
-        unresolved = self._journal.store.read(steps.unresolved)
+        unresolved = self._journal.store.read(intents.unresolved)
         for task_id in dict.fromkeys(task_id for task_id, _ in unresolved):
             if not self._journal.runs_by_itself(task_id):
                 self._waiting.append((task_id, partial(self._journal.recover_task, task_id)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from journal import bodies, clock, rows
+from journal import bodies, clock, requests, rows
 from journal.keys import sha256_hex
 from journal.models import FrozenRequest, Step
 from journal.providers.profile import Profile
@@ -26,8 +25,6 @@ _COLUMNS = (
     " s.output_complete, s.error_json, s.drift_json, s.reference, s.alarm, s.committed_boot, s.duration,"
     " s.arguments_bytes, s.output_bytes"
 )
-
-_REFERENCE = "env:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +95,7 @@ def insert(tx: Transaction, new: NewStep) -> None:
         ),
     )
     if request is not None:
-        for name in {ref[3] for ref in request.refs}:
-            # A later boot must know whose values to hide, though it may never send this request.
-            tx.execute("INSERT OR IGNORE INTO journal_meta (key, value) VALUES (?, '')", (f"{_REFERENCE}{name}",))
-        tx.execute(
-            "INSERT INTO agent_request (task_id, step_index, key_generation, method, url, headers_json, refs_json,"
-            " body, sha256, created_at) VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                new.task_id,
-                new.step_index,
-                request.method,
-                request.url,
-                json.dumps(request.headers),
-                json.dumps(request.refs),
-                request.body,
-                request.sha256,
-                tx.now,
-            ),
-        )
+        requests.add(tx, new.task_id, new.step_index, request)
 
 
 def commit(
@@ -231,63 +211,9 @@ def release(tx: Transaction, task_id: str, step_index: int) -> None:
     )
 
 
-def request(tx: Transaction, task_id: str, step_index: int, generation: int) -> FrozenRequest | None:
-    """The frozen request of this key generation, or None for a Python tool."""
-    row = tx.one(
-        "SELECT method, url, headers_json, refs_json, body, sha256 FROM agent_request"
-        " WHERE task_id = ? AND step_index = ? AND key_generation = ?",
-        (task_id, step_index, generation),
-    )
-    return None if row is None else rows.request(row)
-
-
-def references(tx: Transaction) -> list[str]:
-    """The environment variables that any request of this journal named."""
-    found = tx.all("SELECT key FROM journal_meta WHERE key >= 'env:' AND key < 'env;'")
-    return [str(row["key"]).removeprefix(_REFERENCE) for row in found]
-
-
 def profile_json(tx: Transaction, task_id: str, step_index: int) -> str | None:
     """The provider profile stored with the intent: recovery uses this one, whatever the file now says."""
     row = tx.one(
         "SELECT profile_json FROM agent_step_journal WHERE task_id = ? AND step_index = ?", (task_id, step_index)
     )
     return None if row is None else row["profile_json"]
-
-
-def unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 100_000) -> list[tuple[str, int]]:
-    """(task, step) of pending mutating steps of unfinished tasks, oldest first."""
-    found = tx.all(
-        "SELECT s.task_id, s.step_index FROM agent_step_journal s JOIN agent_task t ON t.task_id = s.task_id"
-        " WHERE s.status = 'pending' AND s.effect = 'mutating' AND (? IS NULL OR s.task_id = ?)"
-        " AND t.status NOT IN ('cancelled', 'completed', 'failed')"
-        " ORDER BY s.created_at, s.task_id, s.step_index LIMIT ?",
-        (task_id, task_id, limit),
-    )
-    return [(row["task_id"], row["step_index"]) for row in found]
-
-
-def unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
-    """(task, step) of the pending mutating steps of an unfinished task and its branches, oldest first."""
-    found = tx.all(
-        "WITH RECURSIVE tree (task_id) AS (SELECT ? UNION SELECT t.task_id FROM agent_task t"
-        " JOIN tree ON t.parent_id = tree.task_id) SELECT s.task_id, s.step_index FROM agent_step_journal s"
-        " JOIN tree ON tree.task_id = s.task_id JOIN agent_task a ON a.task_id = s.task_id"
-        " WHERE s.status = 'pending' AND s.effect = 'mutating'"
-        " AND a.status NOT IN ('cancelled', 'completed', 'failed')"
-        " ORDER BY s.created_at, s.task_id, s.step_index",
-        (task_id,),
-    )
-    return [(row["task_id"], row["step_index"]) for row in found]
-
-
-def has_older_intent(tx: Transaction, task_id: str) -> bool:
-    """Whether the task has a pending mutating step that an older boot began: then no model may be called."""
-    return (
-        tx.one(
-            "SELECT 1 FROM agent_step_journal WHERE task_id = ? AND status = 'pending' AND effect = 'mutating'"
-            " AND boot < ? LIMIT 1",
-            (task_id, tx.boot),
-        )
-        is not None
-    )

@@ -18,15 +18,13 @@ from typing import TypeVar
 
 from journal import boots, connection, reserve, schema
 from journal.errors import ForkedTask, JournalFailed, JournalUnreadable
-from journal.ownership import WAIT_SECONDS, Lock
+from journal.ownership import WAIT_SECONDS, taken
 from journal.transaction import Transaction
 
 T = TypeVar("T")
-
 BOOT_SHIFT = 32
 # How often an outcome that cannot be written is tried before the process gives up: after 0.1 s, doubling, 13 s in all.
 OUTCOME_TRIES = 8
-
 
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()
 
@@ -57,15 +55,7 @@ class Store:
         self._log_limit = connection.LONGEST_LOG
         self._count = self.boot = self.revision = 0
         connection.refuse_network(path)
-        self._lock = Lock(path, role=role)
-        try:
-            self._lock.acquire(wait=wait)
-        except OSError as error:
-            raise JournalUnreadable(
-                f"Journal {path}: its lock file cannot be opened: {error.strerror}.",
-                kind="unreadable",
-                hint="The journal's folder must exist, and this user must be allowed to write in it.",
-            ) from error
+        self._lock = taken(path, role=role, wait=wait)
         try:
             self._connection = self._connect()
             _stores.add(self)
@@ -92,7 +82,9 @@ class Store:
         self._check_process()
         with self._mutex:
             self._check()
-            self._boot_row()
+            if not self.boot:
+                # A writer that is no agent opens its boot with its first write, so that looking leaves no trace.
+                self._open_boot()
             return self._transact(change, sync=sync)
 
     def write_outcome(self, change: Callable[[Transaction], T], *, sync: bool) -> T:
@@ -196,27 +188,18 @@ class Store:
         if self._broken:
             self._connection = self._connect()
             self._broken = False
-        self._check_file()
-
-    def _check_file(self) -> None:
         try:
-            found: int | None = os.stat(self.path).st_ino
-        except OSError:
-            found = None
-        if found != self._inode:
-            what = "was removed" if found is None else "was replaced by another file"
-            self._failed = JournalFailed(
-                f"Journal {self.path.name}: the file {what} while this process wrote to it.",
-                hint="Put it back, or start the agent again with a journal it may trust.",
-            )
-            raise self._failed
+            connection.require_same(self.path, self._inode)
+        except JournalFailed as error:
+            self._failed = error
+            raise
 
     def _connect(self) -> sqlite3.Connection:
         self._synchronous = connection.FULL
         # Only the first connection may make the file; a later one must find the same.
         made = connection.connect(self.path, may_create=self.role == "agent" and self._inode is None)
         if self._inode is None:
-            self._inode = os.stat(self.path).st_ino
+            self._inode = connection.inode(self.path)
         return made
 
     def _reopen(self) -> None:
@@ -241,11 +224,6 @@ class Store:
 
     def _refuse_revision(self) -> int:
         raise AssertionError("a read asked for a revision")
-
-    def _boot_row(self) -> None:
-        # A writer that is no agent opens its boot with its first write, so that looking leaves no trace.
-        if not self.boot:
-            self._open_boot()
 
     def _open_boot(self) -> None:
         self.boot = self.read(boots.next_boot)

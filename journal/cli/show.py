@@ -11,7 +11,8 @@ from journal.cli.document import a_step, a_task, plain
 from journal.cli.terminal import age, clean, short, table
 from journal.cli.timeline import lines
 from journal.errors import JournalUnreadable
-from journal.models import JournalState, Step, Task
+from journal.journal_state import JournalState
+from journal.models import Step, Task
 from journal.reader import Reader
 
 # A person waits at a terminal: longer than a page does.

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from journal.clock import Moment
-from journal.models import Kind, Verdict
+from journal.kind import Kind
+from journal.models import Verdict
 from journal.providers import body as bodies
 from journal.providers.profile import Profile
 

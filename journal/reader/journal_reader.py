@@ -8,18 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from journal import dialects
-from journal.models import (
-    Attempt,
-    Boot,
-    Decision,
-    Evidence,
-    FrozenRequest,
-    JournalState,
-    ModelCall,
-    Run,
-    Step,
-    Task,
-)
+from journal.journal_state import JournalState
+from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, Task
 from journal.reader import changes, connect, foreign, history, own_steps, own_tasks, payloads
 from journal.reader.changes import Changes
 from journal.reader.files import look

@@ -7,7 +7,7 @@ import sqlite3
 
 from journal import dialects, schema
 from journal.errors import JournalUnreadable
-from journal.models import JournalState
+from journal.journal_state import JournalState
 from journal.reader import connect, faults
 from journal.reader.files import Looked, look
 from journal.reader.header import Header, header
