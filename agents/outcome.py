@@ -106,18 +106,28 @@ def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Deci
     if attempt is None and decision.kind == "replay":
         _end_unused(job, journal, reader, decision, at=at, late=late)
     elif attempt:
-        _done(job, f"Applied{at}: it sent attempt {attempt}.")
+        _done(job, f"Applied{at}: {_sent(reader, job, attempt)}")
     elif decision.kind == "replay":
         _done(job, f"Applied{at}: the step starts again when its task runs. There was nothing to send.")
     else:
         _done(job, f"Applied{at}.")
 
 
+def _sent(reader: Reader, job: Job, number: int) -> str:
+    found = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
+    if found is not None and found.verdict == "not_sent":
+        return f"attempt {number} was begun for it and never left."
+    if found is not None and found.verdict is None:
+        # Its sender may still be at it, or may have died in between: the step says which.
+        return f"attempt {number} was begun for it; its outcome is not on record yet."
+    return f"it sent attempt {number}."
+
+
 def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, at: str, late: bool) -> None:
     """An approval is used up by its attempt; until then it may still expire, and status is asked first."""
     sent = [one for one in reader.attempts(job.task_id, job.step_index) if one.decision_id == decision.message_id]
     if sent:
-        _done(job, f"Applied{at}: it sent attempt {sent[-1].attempt}.")
+        _done(job, f"Applied{at}: {_sent(reader, job, sent[-1].attempt)}")
     elif not _is_pending(job, reader):
         # Where the approval had expired before, something else settled the step: then its end stays what it is.
         if job.state != EXPIRED:

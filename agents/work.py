@@ -45,7 +45,14 @@ def _carry_out(job: Job) -> None:
         outcome.end(job, REFUSED, sentence)
         return
     journal = _journal(job)
-    discovery.reader_for(journal)  # raises for a path outside the globs, before anything is written beside it
+    # Raises for a path outside the globs, before anything is written beside it.
+    found = discovery.reader_for(journal).state
+    if found.readable and journal.uuid and found.uuid != journal.uuid:
+        sentence = (
+            "Refused: another journal stands at this path now than the one that was decided about. Nothing was sent."
+        )
+        outcome.end(job, REFUSED, sentence)
+        return
     if job.kind == QUERY_STATUS:
         if status_query.ask(job, journal) == "asked":
             _take_in(job, journal)

@@ -304,3 +304,19 @@ def test_the_audit_says_who_asked_why_and_what_came_of_it(path):
     assert (request.actor, request.action, request.detail) == ("ada", "request replay", "checked at the provider")
     assert (outcome.actor, outcome.action, outcome.allowed) == ("ada", "outcome replay", True)
     assert "attempt 2" in outcome.detail
+
+
+def test_a_decision_about_a_journal_that_was_swapped_for_another_is_refused(path, server, tmp_path):
+    job = ask(path)
+    other = tmp_path / "elsewhere" / "other.db"
+    other.parent.mkdir()
+    a_held_step(other, server.url)
+    sent = len(server.received)
+    path.unlink()
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    other.rename(path)
+    job = deliver(job)
+    assert (job.state, job.sentence.split(":")[0]) == ("refused", "Refused")
+    assert "another journal stands at this path" in job.sentence
+    assert (len(server.received), inbox.pending(path)) == (sent, [])
