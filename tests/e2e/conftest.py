@@ -58,7 +58,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """One dashboard for all tests of the group "desk", and its agents: alive, waiting under supervise, stopped, killed.
+    """One dashboard for all tests of a group, and its agents: alive, waiting under supervise, stopped, killed.
 
     All but the first have one pending errand each, named as they are. The killed one's request had arrived.
     """

@@ -12,7 +12,7 @@ from tests.crash.looking import until
 from tests.e2e.desk import ALIVE, Desk
 from tests.journal import rows
 
-pytestmark = [pytest.mark.e2e, pytest.mark.accept, pytest.mark.xdist_group("desk")]
+pytestmark = [pytest.mark.e2e, pytest.mark.accept, pytest.mark.xdist_group("pages")]
 
 CARDS = {
     "empty": "empty",

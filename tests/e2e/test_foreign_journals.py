@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.crash.looking import until
 from tests.e2e.desk import Desk
 
-pytestmark = [pytest.mark.e2e, pytest.mark.accept, pytest.mark.xdist_group("desk")]
+pytestmark = [pytest.mark.e2e, pytest.mark.accept, pytest.mark.xdist_group("pages")]
 
 _NINE_COLUMNS = """CREATE TABLE agent_step_journal (task_id, step_index, tool_name, idempotency_key, arguments_json,
     status, output_json, created_at, updated_at)"""
@@ -102,5 +102,5 @@ def test_a_form_for_a_foreign_step_says_that_nothing_can_be_decided(foreign, sig
     step = page.url
     for kind in ("replay", "mark_committed", "abandon"):
         page.goto(f"{step}decide/{kind}/")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Nothing was decided: this step takes no decisions")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Nothing was decided")
         expect(page.get_by_role("button", name=NO_DECISION)).to_have_count(0)

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.crash.looking import until
 from tests.journal import rows
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("desk")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("pages")]
 
 MARKUP = '<img src="/trap/img" onerror="trapped=1"></script><script>trapped=1</script>'
 HTMX = (

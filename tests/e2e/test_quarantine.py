@@ -26,7 +26,7 @@ def test_a_quarantined_read_is_started_again_by_a_person(desk, sign_in):
 
     def is_listed() -> bool:
         page.goto("/pending/")
-        return folded.count() == 1
+        return bool(folded.count() == 1)
 
     until(is_listed, f"{TASK} in the queue")
     if folded.get_attribute("open") is None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.crash.looking import until
 from tests.e2e.desk import ALIVE
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("desk")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("pages")]
 
 PAGES = ("/", "/pending/", "/tasks/", "/spend/", "/disk/", "/alerts/", "/audit/", "/journals/")
 

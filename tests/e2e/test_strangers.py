@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("desk")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("pages")]
 
 
 def ask(desk, method: str, path: str, **headers: str) -> tuple[int, bytes]:
