@@ -156,7 +156,7 @@ def test_a_long_sweep_is_no_silence(folder, monkeypatch):
     monkeypatch.setattr("agents.watch.BEAT", 0.0)
     watch = Watch()
     watch.find()
-    beats = []
+    beats: list[object] = []
     monkeypatch.setattr("agents.health.beat", beats.append)
     watch.sweep()
     assert beats == ["watch"] * 3
