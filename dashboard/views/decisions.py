@@ -28,7 +28,7 @@ from dashboard.views.steps import get_step_or_404
 from journal.models import Step
 
 _CHANGED = "this step has changed since you looked"
-_NOT_NOW = "this is nothing one can decide about the step"
+_NOT_NOW = "the step does not allow it"
 _NOBODY = "nobody can be asked about the step"
 
 
