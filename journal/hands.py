@@ -29,6 +29,10 @@ class Hands:
         """How many more there may be."""
         return self._limit - len(self._threads)
 
+    def has(self, name: str) -> bool:
+        """Whether one works at `name`."""
+        return name in self._threads
+
     def take(self, name: str, work: Callable[[], object]) -> bool:
         """Begin the work in a thread; False, and nothing begun, where none is free or one works at `name` already."""
         if self.free <= 0 or name in self._threads:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from journal import codec, intents, tasks
 from journal.errors import JournalFailed, StepkeeperError, StepUnwritten
 from journal.hands import Hands
+from journal.messages import Applied
 from journal.models import Task as TaskRow
 from journal.recovery import RecoveryReport
 from journal.task import Interrupted, Task
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("journal")
 _LOOK_SECONDS = 0.5
+_ALL = 1_000_000
 # A step that is due later than this is scheduled instead of slept for: another task takes the place (law 9).
 _SLEEP_IN_PLACE = timedelta(seconds=2)
 # How long handlers may finish the step they are in after SIGTERM; whatever is cut short is recovered.
@@ -72,27 +74,40 @@ class Server:
         self._wake.set()
 
     def _recover(self) -> None:
-        """Note what the boots before left and no handler's run will come by; messages about it come first."""
-        unresolved = self._journal.store.read(intents.unresolved)
-        for task_id in dict.fromkeys(task_id for task_id, _ in unresolved):
-            if not self._journal.runs_by_itself(task_id):
+        """Note what the boots before left and no run is about to come by; messages about it come first."""
+        store = self._journal.store
+        due = {task.task_id for task in store.read(lambda tx: tasks.due(tx, _ALL))}
+        roots = [self._root(task_id) for task_id, _ in store.read(intents.unresolved)]
+        for task_id in dict.fromkeys(roots):
+            # What was held by the time, the environment or the code of an earlier boot may be settled by this one.
+            if task_id not in due or not self._journal.runs_by_itself(task_id):
                 self._waiting.append((task_id, partial(self._journal.recover_task, task_id)))
 
     def _look(self) -> None:
         try:
-            for applied in self._journal.take_messages():
-                follow = partial(self._journal.follow, applied, RecoveryReport())
-                self._waiting.append((applied.task_id or "", follow))
+            self._waiting += [self._errand(applied) for applied in self._journal.take_messages()]
             due = self._due() if self._runs.free else []
         except sqlite3.OperationalError as error:
             # A full disk or a busy volume: nothing was lost, so look again in a moment.
             _log.warning("the journal cannot be used just now: %s", error)
             return
-        # One errand at a time for each task.
-        self._waiting = [errand for errand in self._waiting if not self._errands.take(*errand)]
+        # One hand at a time settles what belongs to one task.
+        self._waiting = [
+            (name, work) for name, work in self._waiting if self._runs.has(name) or not self._errands.take(name, work)
+        ]
         for task in due:
-            if not self._journal.is_open(task.task_id):
+            if not self._journal.is_open(task.task_id) and not self._errands.has(task.task_id):
                 self._runs.take(task.task_id, partial(run_task, self._journal, task))
+
+    def _errand(self, applied: Applied) -> tuple[str, Callable[[], object]]:
+        root = self._root(applied.task_id or "")
+        # Where a run settles the step, the errand only asks, which may go on beside it.
+        name = f"the status of {root}" if self._journal.runs_by_itself(root) else root
+        return name, partial(self._journal.follow, applied, RecoveryReport())
+
+    def _root(self, task_id: str) -> str:
+        found = self._journal.store.read(lambda tx: tasks.root(tx, task_id))
+        return task_id if found is None else found.task_id
 
     def _due(self) -> list[TaskRow]:
         # Those that run already are among them.

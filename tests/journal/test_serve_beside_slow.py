@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -162,6 +163,31 @@ def test_a_step_that_waits_for_its_time_stops_with_its_process_and_is_no_crash(p
     assert agent.returncode == 0
     assert (task_row(path, "t")["status"], task_row(path, "t")["wait_reason"]) == ("waiting", "due: step 0")
     assert [row["ended"] for row in rows(path, "SELECT ended FROM agent_boot")] == ["clean"]
+
+
+def test_a_step_held_by_a_wrong_clock_goes_on_in_the_first_boot_whose_clock_is_right(
+    path, world, tmp_path, monkeypatch
+):
+    moved = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+
+    def work(task: Any) -> Any:
+        return task.run(world.write, "p")
+
+    def boot(offset: int, done: Callable[[], object]) -> None:
+        moved.write_text(str(offset))
+        with opened(path, world, handlers={"work": work}) as journal, serving(journal):
+            journal.submit("work", task_id="t")
+            soon(done)
+
+    world.fail = TimeoutError("no answer")
+    boot(7200, lambda: steps_of(path, "t") and steps_of(path, "t")[0]["next_attempt_at"])
+    world.fail = None
+    calls = len(world.calls)
+    boot(0, lambda: steps_of(path, "t")[0]["hold_reason"] == "clock_suspect" and status(path, "t") == "waiting")
+    assert len(world.calls) == calls
+    boot(7300, lambda: status(path, "t") == "completed")
+    assert len(world.calls) == calls + 1
 
 
 @pytest.mark.parametrize(
