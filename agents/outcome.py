@@ -102,32 +102,40 @@ def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Deci
     if decision.outcome.startswith("refused"):
         end(job, *_refused(decision.outcome.partition(": ")[2], at))
         return
-    attempt = decision.consumed_attempt
-    if attempt is None and decision.kind == "replay":
+    number = decision.consumed_attempt
+    if number is None and decision.kind == "replay":
         _end_unused(job, journal, reader, decision, at=at, late=late)
-    elif attempt:
-        _done(job, f"Applied{at}: {_sent(reader, job, attempt)}")
+    elif number:
+        _end_sent(job, reader, number, at=at, late=late)
     elif decision.kind == "replay":
         _done(job, f"Applied{at}: the step starts again when its task runs. There was nothing to send.")
     else:
         _done(job, f"Applied{at}.")
 
 
-def _sent(reader: Reader, job: Job, number: int) -> str:
-    found = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
-    if found is not None and found.verdict == "not_sent":
-        return f"attempt {number} was begun for it and never left."
-    if found is not None and found.verdict is None:
-        # Its sender may still be at it, or may have died in between: the step says which.
-        return f"attempt {number} was begun for it; its outcome is not on record yet."
-    return f"it sent attempt {number}."
+def _end_sent(job: Job, reader: Reader, number: int, *, at: str, late: bool) -> None:
+    """An attempt was begun: its sender has the last word, while it lives and the approval's time runs."""
+    attempt = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
+    if attempt is None or attempt.verdict is None:
+        if attempt is not None and not late and _lives(reader, attempt.boot):
+            leases.hand_over(job, f"Taken in{at}: attempt {number} is under way.", result=job.result)
+        else:
+            _done(job, f"Applied{at}: attempt {number} was begun for it; its outcome is not on record.")
+    elif attempt.verdict == "not_sent":
+        _done(job, f"Applied{at}: attempt {number} was begun for it and never left.")
+    else:
+        _done(job, f"Applied{at}: it sent attempt {number}.")
+
+
+def _lives(reader: Reader, boot: int) -> bool:
+    return any(one.boot == boot and one.ended is None for one in reader.boots())
 
 
 def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, at: str, late: bool) -> None:
     """An approval is used up by its attempt; until then it may still expire, and status is asked first."""
     sent = [one for one in reader.attempts(job.task_id, job.step_index) if one.decision_id == decision.message_id]
     if sent:
-        _done(job, f"Applied{at}: {_sent(reader, job, sent[-1].attempt)}")
+        _end_sent(job, reader, sent[-1].attempt, at=at, late=late)
     elif not _is_pending(job, reader):
         # Where the approval had expired before, something else settled the step: then its end stays what it is.
         if job.state != EXPIRED:

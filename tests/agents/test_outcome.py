@@ -12,9 +12,11 @@ from django.db.models import F
 from agents import audit, decisions, jobs, leases, outcome, work
 from agents.decisions import Binding
 from agents.models import Job
-from journal import Journal, Request, clock, env, http_tool, inbox, recovery
+from journal import Journal, Request, attempts, clock, env, http_tool, inbox, recovery
+from journal import decisions as journal_decisions
 from journal.errors import StepWaiting
 from journal.reader import Reader
+from journal.store import Store
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import held, journal_file, swept, the_step, watched
 from tests.builders.held import TASK, a_held_step, hook
@@ -204,3 +206,24 @@ def an_intent_that_is_due_later(path, url):
         journal.task("keyed") as task,
     ):
         task.run(send, text="x")
+
+
+def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path):
+    job = deliver(ask(path))
+    store = Store(path, agent="hook", role="agent")
+
+    def begin(tx):
+        mark = attempts.mark(tx, job.task_id, job.step_index, generation=0, decision_id=job.message_id)
+        assert journal_decisions.consume(tx, job.message_id, mark.attempt)
+        return mark
+
+    try:
+        mark = store.write(begin, sync=False)
+        job = jobs.follow(job)
+        assert (job.state, "attempt 2 is under way" in job.sentence) == ("waiting_agent", True)
+        what = {"http_status": 200, "detail": "", "retry_after_at": None, "output_json": None}
+        store.write(lambda tx: attempts.settle(tx, mark, verdict="unknown", kind="gateway", **what), sync=False)
+        job = jobs.follow(job)
+        assert (job.state, job.sentence.endswith("it sent attempt 2.")) == ("done", True)
+    finally:
+        store.close()
