@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db.models import F
@@ -221,8 +222,17 @@ def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path):
         mark = store.write(begin, sync=False)
         job = jobs.follow(job)
         assert (job.state, "attempt 2 is under way" in job.sentence) == ("waiting_agent", True)
-        what = {"http_status": 200, "detail": "", "retry_after_at": None, "output_json": None}
-        store.write(lambda tx: attempts.settle(tx, mark, verdict="unknown", kind="gateway", **what), sync=False)
+        settled = partial(
+            attempts.settle,
+            mark=mark,
+            verdict="unknown",
+            kind="gateway",
+            http_status=504,
+            detail="",
+            retry_after_at=None,
+            output_json=None,
+        )
+        assert store.write(settled, sync=False)
         job = jobs.follow(job)
         assert (job.state, job.sentence.endswith("it sent attempt 2.")) == ("done", True)
     finally:
