@@ -211,10 +211,11 @@ def an_intent_that_is_due_later(path, url):
 
 def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path):
     job = deliver(ask(path))
+    index = job.step_index or 0
     store = Store(path, agent="hook", role="agent")
 
     def begin(tx):
-        mark = attempts.mark(tx, job.task_id, job.step_index, generation=0, decision_id=job.message_id)
+        mark = attempts.mark(tx, job.task_id, index, generation=0, decision_id=job.message_id)
         assert journal_decisions.consume(tx, job.message_id, mark.attempt)
         return mark
 
