@@ -22,7 +22,7 @@ _RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "r
 def start_again(session: Session, step: Step) -> Steps[None]:
     """Count one more start of a pending read-only or model step; hold it when it keeps killing its process."""
     desk = session.desk
-    if step.starts >= QUARANTINE_STARTS:
+    if step.starts >= QUARANTINE_STARTS and step.transport != "http":
         yield from hold(desk, step, "quarantined", f"This step was started {step.starts} times and never ended.")
     if step.next_attempt_at is not None and step.next_attempt_at > clock.wall():
         yield from _wait(session, step, step.next_attempt_at, clock.wall() + desk.max_wait)

@@ -41,6 +41,9 @@ def _judge(seen: Snapshot) -> Action:
     action = reconcile.decide(seen.step, seen.attempts, seen.evidence, seen.intent.profile, seen.now)
     if not isinstance(action, Send) or seen.step.decision is not None:
         return action
+    if seen.intent.request is not None:
+        # Sending stored bytes runs none of the agent's code: this step was only under way when another one killed.
+        return action
     deaths = sum(attempt.verdict is None and attempt.boot < seen.now.boot for attempt in seen.attempts)
     if deaths < QUARANTINE_STARTS:
         return action

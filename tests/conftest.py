@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shutil
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -39,6 +42,32 @@ def chromium() -> str:
             pytest.fail(sentence, pytrace=False)
         pytest.skip(sentence)
     return path
+
+
+@contextlib.contextmanager
+def _without_the_browsers_loop(item: pytest.Item) -> Iterator[None]:
+    """Playwright leaves its event loop marked as running in a process that drove a browser; other tests start loops."""
+    loop = None if item.get_closest_marker("e2e") else asyncio._get_running_loop()
+    if loop is None:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    with _without_the_browsers_loop(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    with _without_the_browsers_loop(item):
+        return (yield)
 
 
 @pytest.hookimpl(trylast=True)

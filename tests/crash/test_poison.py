@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import pytest
 
@@ -64,3 +65,23 @@ def test_a_supervised_agent_gets_past_its_poison_by_itself(scene):
     ended = [boot["ended"] for boot in rows(scene.journal, "SELECT ended FROM agent_boot WHERE role = 'agent'")]
     assert ended == ["SIGKILL"] * 3 + ["clean"]
     assert len(scene.forge.effects()) == 1
+
+
+def test_a_request_that_was_only_under_way_at_three_deaths_is_not_blamed_for_them(scene):
+    scene.submit("once", "healthy", tool="pull")
+    scene.forge_gate.swallow()
+    for number in range(1, 4):
+        agent = scene.start()
+        until(partial(_took_in, scene, number), "the request")
+        agent.kill()
+    scene.forge_gate.open()
+    scene.start()
+    scene.completed("healthy")
+    swallowed, [arrived] = scene.forge_gate.swallowed, scene.forge.requests()
+    assert len(set(swallowed)) == 1
+    assert arrived.key.encode() in swallowed[0]
+    assert len(scene.forge.effects()) == 1
+
+
+def _took_in(scene, number):
+    return len(scene.forge_gate.swallowed) >= number
