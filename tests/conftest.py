@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 from django.test import RequestFactory
+
+from tests.browsers_loop import browsers_loop
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -44,30 +45,26 @@ def chromium() -> str:
     return path
 
 
-@contextlib.contextmanager
-def _without_the_browsers_loop(item: pytest.Item) -> Iterator[None]:
-    """Playwright leaves its event loop marked as running in a process that drove a browser; other tests start loops."""
-    loop = None if item.get_closest_marker("e2e") else asyncio._get_running_loop()
-    if loop is None:
-        yield
-        return
-    asyncio._set_running_loop(None)
-    try:
-        yield
-    finally:
-        asyncio._set_running_loop(loop)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    with _without_the_browsers_loop(item):
+    with _loop_of(item):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    with _without_the_browsers_loop(item):
+    with _loop_of(item):
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    with _loop_of(item):
+        return (yield)
+
+
+def _loop_of(item: pytest.Item) -> contextlib.AbstractContextManager[None]:
+    return browsers_loop() if item.get_closest_marker("e2e") else contextlib.nullcontext()
 
 
 @pytest.hookimpl(trylast=True)

@@ -20,8 +20,6 @@ for _name in [name for name in os.environ if name.startswith("STEPKEEPER_")]:
     del os.environ[_name]
 os.environ.pop("PORT", None)
 os.environ["STEPKEEPER_DATA"] = _folder
-# Playwright leaves an event loop running in a process that drives a browser; tests of the pages come after it there.
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 os.environ["STEPKEEPER_HOSTS"] = "127.0.0.1,localhost,testserver"
 
 from dashboard.settings import *  # noqa: E402, F403

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, StorageState, sync_playwright
 
+from tests.browsers_loop import browsers_loop
 from tests.e2e.desk import ALIVE, KILLED, STOPPED, SUPERVISED, Desk, sentence
 from tests.running_dashboard import Up, free_port
 
@@ -22,13 +23,15 @@ _STATUS = re.compile(r"Failed to load resource: the server responded with a stat
 @pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Browser]:
     """One headless Chromium for the session."""
-    with sync_playwright() as playwright:
-        # Root, as in CI, may not use Chromium's sandbox; the pages are our own.
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        )
-        yield browser
+    playwright = sync_playwright().start()
+    # Root, as in CI, may not use Chromium's sandbox; the pages are our own.
+    browser = playwright.chromium.launch(
+        executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+    )
+    yield browser
+    with browsers_loop():
         browser.close()
+        playwright.stop()
 
 
 @pytest.fixture
