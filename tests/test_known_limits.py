@@ -44,7 +44,12 @@ def forking(tmp_path):
 
     def start(how: str) -> tuple[bytes, subprocess.Popen[bytes]]:
         process = subprocess.Popen(
-            [sys.executable, "-c", _AGENT, how], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", _AGENT, how],
+            cwd=tmp_path,
+            # What measures coverage has forks of its own in mind.
+            env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         started.append(process)
         assert process.stdin is not None
