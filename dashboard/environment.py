@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import zoneinfo
@@ -15,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 T_co = TypeVar("T_co", covariant=True)
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+PREFIX = "STEPKEEPER_"
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 
@@ -159,3 +161,23 @@ SETTINGS: tuple[Setting[object], ...] = (
     DEMO,
     DEBUG,
 )
+
+# Read by the runtime, in the dashboard's processes too.
+RUNTIME_NAMES = ("STEPKEEPER_TEST_CLOCK",)
+
+
+def refuse_unknown(environ: Mapping[str, str] | None = None) -> None:
+    """Raises ImproperlyConfigured when the environment holds a STEPKEEPER_* variable that nothing reads.
+
+    A misspelt setting would otherwise be its default in silence.
+    """
+    known = {name.removeprefix(PREFIX): name for name in (*(one.name for one in SETTINGS), *RUNTIME_NAMES)}
+    given = (name for name in (os.environ if environ is None else environ) if name.startswith(PREFIX))
+    unknown = sorted(name for name in given if name not in known.values())
+    if not unknown:
+        return
+    complaints = []
+    for name in unknown:
+        near = difflib.get_close_matches(name.removeprefix(PREFIX).upper(), known, n=1)
+        complaints.append(f"{name} is no setting" + (f"; did you mean {known[near[0]]}?" if near else "."))
+    raise ImproperlyConfigured(f"{' '.join(complaints)} The settings and their names stand in docs/settings.md.")

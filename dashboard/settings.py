@@ -12,6 +12,7 @@ from dashboard import environment, secret_key
 BASE_DIR = environment.CHECKOUT
 
 # --- Stepkeeper's own ---
+environment.refuse_unknown()
 STEPKEEPER_DATA = secret_key.data_folder(environment.DATA.read())
 STEPKEEPER_DEMO = environment.DEMO.read()
 STEPKEEPER_DEMO_FOLDER = STEPKEEPER_DATA / "demo"
