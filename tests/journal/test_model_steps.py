@@ -1,0 +1,88 @@
+"""A model is asked once: its reply, its failure and its prompt are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from journal import Reply, StepFailed, codec
+from tests.journal.agent import opened, rows, steps_of
+
+
+def test_act_runs_every_call_of_a_reply_and_asks_the_model_once(path, world):
+    def choose(question: str) -> Reply:
+        world.calls.append(("choose", question))
+        return Reply(
+            "",
+            calls=[
+                {"name": "read", "arguments": {"number": 1}},
+                {"tool": "write", "arguments": '{"path": "p"}'},
+                ("once", {"name": "n"}),
+                {"name": "missing", "arguments": {}},
+                {"name": "read", "arguments": {"number": float("inf")}},
+                {"name": "read", "arguments": {"wrong": 1}},
+                {"name": "read", "arguments": "not json"},
+                {"name": "\ud83d" * 500, "arguments": {}},
+                7,
+                {"name": "read", "arguments": {"number": 2}},
+            ],
+        )
+
+    shown = []
+    for _ in range(2):
+        with opened(path, world) as journal, journal.task("t") as task:
+            shown.append([str(output) for output in task.act(choose, "q")])
+    assert world.names() == ["choose", "read", "write", "once", "read"]
+    assert len(shown[0]) == 10
+    assert shown[0] == shown[1]
+    assert "$.arguments.number: is inf" in shown[0][4]
+    statuses = [step["status"] for step in steps_of(path, "t")]
+    assert statuses == ["committed"] * 4 + ["failed"] * 6 + ["committed"]
+
+
+def test_a_reply_that_is_no_reply_and_a_reply_full_of_odd_values_are_kept(path, world):
+    class Sdk:
+        def __str__(self) -> str:
+            return "model-\ud83d"
+
+    def plain(question: str) -> Any:
+        return {"text": question}
+
+    def odd(question: str) -> Reply:
+        return Reply(object(), usage=object(), model=Sdk(), response_id=7, calls=None)  # type: ignore[arg-type]
+
+    results = []
+    for _ in range(2):
+        with opened(path, world) as journal, journal.task("t") as task:
+            results.append((task.ask(plain, "q"), task.ask(odd, "q")))
+    assert results[0] == results[1]
+    assert results[0][0].content == {"text": "q"}
+    assert (results[0][1].model, results[0][1].response_id) == ("model-\\ud83d", "7")
+    calls = rows(path, "SELECT * FROM agent_model_call ORDER BY step_index")
+    assert [call["state"] for call in calls] == ["unknown", "unknown"]
+
+
+def test_a_model_that_fails_is_stored_and_not_asked_again(path, world):
+    def broken(question: str) -> Reply:
+        world.calls.append(("broken", question))
+        raise ConnectionError("model is down")
+
+    for _ in range(2):
+        with opened(path, world) as journal, journal.task("t") as task, pytest.raises(StepFailed, match="down"):
+            task.ask(broken, "q")
+    assert world.names() == ["broken"]
+    (call,) = rows(path, "SELECT * FROM agent_model_call")
+    assert (call["state"], call["in_uncached"]) == ("unknown", None)
+
+
+def test_a_prompt_is_kept_as_size_hash_and_preview_unless_asked_otherwise(path, world):
+    prompt = "p" * 5000
+    for keep, index in ((False, 0), (True, 0)):
+        file = path.with_name(f"{keep}.db")
+        with opened(file, world, keep_prompt=keep) as journal, journal.task("t") as task:
+            task.ask(world.model, prompt)
+        stored = codec.loads(steps_of(file, "t")[index]["arguments_json"])
+        text = codec.dumps({"question": prompt})
+        assert (stored["prompt_bytes"], stored["preview"]) == (len(text), text[:200])
+        assert stored.get("prompt") == (text if keep else None)

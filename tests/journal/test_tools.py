@@ -1,0 +1,109 @@
+"""A tool as it is declared and called: refused when it cannot be kept, its arguments stored by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from journal import InvalidArguments, StepWaiting, UsageError, codec, tool
+from journal.keys import key
+from tests.journal.agent import World, opened, rows, steps_of
+
+
+def test_arguments_are_bound_by_the_signature_and_defaults_are_filled_in(path, world):
+    with opened(path, world) as journal, journal.task("t") as task:
+        task.run(world.read, 5)
+        task.run(world.write, "p", text="x")
+    read, write = steps_of(path, "t")
+    assert read["arguments_json"] == '{"note": "none", "number": 5}'
+    assert write["arguments_json"] == '{"path": "p", "text": "x"}'  # without `call`
+    assert write["idempotency_key"] == key("t", 1, write["arguments_json"])
+    assert write["payload_sha256"] == write["args_hash"]
+
+
+def test_parameters_may_have_the_names_that_run_and_submit_use_themselves(path, world):
+    @tool(effect="read_only")
+    def odd(tool: str, task_id: str, handler: str, function: str, args: str, kwargs: str) -> list[str]:
+        return [tool, task_id, handler, function, args, kwargs]
+
+    names = {"tool": "a", "task_id": "b", "handler": "c", "function": "d", "args": "e", "kwargs": "f"}
+    with opened(path, world) as journal, journal.task("t") as task:
+        assert task.run(odd, **names) == list("abcdef")
+
+    def triage(task: Any, handler: str) -> str:
+        return handler
+
+    with opened(path, world, handlers={"triage": triage}) as journal:
+        assert journal.submit("triage", task_id="u", handler="h").input_json == '{"handler": "h"}'
+
+
+def test_extra_keywords_and_positional_only_parameters_are_stored_by_name(path, world):
+    @tool(effect="mutating")
+    def odd(first: int, /, second: int, **more: int) -> dict[str, int]:
+        return {"first": first, "second": second, **more}
+
+    for _ in range(2):
+        with opened(path, world) as journal, journal.task("t") as task:
+            assert task.run(odd, 1, 2, third=3) == {"first": 1, "second": 2, "third": 3}
+    assert codec.loads(steps_of(path, "t")[0]["arguments_json"]) == {"first": 1, "second": 2, "third": 3}
+
+
+def test_a_bare_function_is_refused_with_how_to_declare_it(path, world):
+    def delete(name: str) -> None:
+        raise AssertionError("called")
+
+    with (
+        opened(path, world) as journal,
+        journal.task("t") as task,
+        pytest.raises(UsageError, match=r'delete: not a declared tool\. Put @tool\(effect="read_only"\)'),
+    ):
+        task.run(delete, "x")
+    with pytest.raises(UsageError, match="not a declared tool"):
+        opened(path.with_name("other.db"), World()).__class__(path, agent="a", tools=[delete])
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: tool(effect="sometimes"),  # type: ignore[arg-type]
+        lambda: tool(effect="read_only", status=print),
+        lambda: tool(effect="mutating", name="\ud83d")(lambda: 1),
+        lambda: tool(effect="mutating", name="a\x00")(lambda: 1),
+        lambda: tool(effect="mutating")(lambda *many: 1),
+        lambda: tool(effect="mutating", drift="maybe"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_tool_that_cannot_be_kept_is_refused_when_it_is_declared(declare):
+    with pytest.raises(UsageError):
+        declare()(lambda: 1)
+
+
+def test_arguments_that_do_not_fit_or_cannot_be_stored_take_no_step(path, world):
+    with opened(path, world) as journal, journal.task("t") as task:
+        with pytest.raises(InvalidArguments, match="missing a required argument: 'number'"):
+            task.run(world.read)
+        with pytest.raises(InvalidArguments) as caught:
+            task.run(world.write, {"items": [1, float("nan")]})
+        assert caught.value.path == "$.path.items[1]"
+        with pytest.raises(InvalidArguments):
+            task.ask(world.model, object())
+        task.run(world.read, 1)
+    assert [(step["step_index"], step["tool_name"]) for step in steps_of(path, "t")] == [(0, "read")]
+    assert world.names() == ["read"]
+
+
+def test_a_script_need_not_register_its_tools_to_resume(path, world):
+    @tool(effect="mutating", status=lambda call: None)
+    def lost(name: str) -> str:
+        world.calls.append(("lost", name))
+        if len(world.calls) == 1:
+            raise SystemExit
+        return name
+
+    with pytest.raises(SystemExit), opened(path, world) as journal, journal.task("t") as task:
+        task.run(lost, "x")
+    # Absent so soon proves nothing: it waits for the horizon, in words that name no missing tool.
+    with opened(path, world, max_wait=0.1) as journal, journal.task("t") as task, pytest.raises(StepWaiting):
+        task.run(lost, "x")
+    assert rows(path, "SELECT answer FROM agent_evidence") == [{"answer": "absent"}]
