@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from journal import Journal, Reply, tool
+from journal.transaction import Transaction
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY = timedelta(hours=24)
@@ -97,6 +98,19 @@ def steps_of(path: Path, task_id: str) -> list[dict[str, Any]]:
 
 def task_row(path: Path, task_id: str) -> dict[str, Any]:
     return rows(path, "SELECT * FROM agent_task WHERE task_id = ?", task_id)[0]
+
+
+def note(text: str) -> Callable[[Transaction], None]:
+    """A change of the journal that is one row; `noted` finds it."""
+
+    def change(tx: Transaction) -> None:
+        tx.execute("INSERT INTO journal_meta (key, value) VALUES (?, 'x')", (text,))
+
+    return change
+
+
+def noted(path: Path) -> list[str]:
+    return [row["key"] for row in rows(path, "SELECT key FROM journal_meta WHERE value = 'x'")]
 
 
 def all_bytes(path: Path) -> bytes:
