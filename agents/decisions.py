@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from journal import clock, codec
-from journal.errors import StepkeeperError
+from journal.errors import InvalidArguments, StepkeeperError
 from journal.models import DecisionKind
 
 # What this version's writer applies to a step.
@@ -104,10 +104,12 @@ def _output(text: str) -> str:
     if len(text) > OUTPUT_LENGTH:
         raise BadDecision(f"The output is over {OUTPUT_LENGTH} characters.", field="output")
     try:
-        return codec.dumps(codec.loads(text), what="output")
-    except (ValueError, StepkeeperError, RecursionError) as error:
+        return codec.dumps(codec.typed(text, what="output"), what="output")
+    except InvalidArguments as error:
+        raise BadDecision(error.message, field="output") from None
+    except ValueError as error:
         raise BadDecision(
-            f"The output is not JSON the handler can get back: {error}.",
+            f"This is not JSON: {error}.",
             field="output",
-            hint='Give what the tool would have returned, for example {"number": 7}; null if nothing.',
+            hint='Give what the tool would have returned, for example {"number": 7} or "done"; null if nothing.',
         ) from None

@@ -40,6 +40,19 @@ def loads(text: str) -> Any:
     return json.loads(text)
 
 
+def typed(text: str, *, what: str) -> Any:
+    """The value of JSON text that a person typed.
+
+    Raises ValueError for what is no JSON, and InvalidArguments naming the path for what `dumps` refuses and for a key
+    that stands twice, of which every other reader would silently take one.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_pairs)
+    except RecursionError:
+        raise _refusal("$", what, f"is nested deeper than {_MAX_DEPTH} levels") from None
+    return _plain(value, "$", what, 0)
+
+
 def dumps_output(value: object) -> tuple[str, bool]:
     """The canonical text of an output, and whether it is complete.
 
@@ -60,6 +73,21 @@ def dumps_output(value: object) -> tuple[str, bool]:
 def escaped(text: str) -> str:
     """The text with lone surrogates written as escapes, so that it can be stored."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+class _Twice(str):
+    """Stands for an object that has this key twice, until the walk knows the object's path."""
+
+    __slots__ = ()
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> object:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            return _Twice(name)
+        found[name] = value
+    return found
 
 
 def _plain(value: object, path: str, what: str, depth: int) -> object:
@@ -93,6 +121,8 @@ def _object(value: Mapping[Any, object], path: str, what: str, depth: int) -> di
 
 def _by_rule(value: object, path: str, what: str, depth: int) -> object:
     """One rule per known type; the imports are made only when such a value is met."""
+    if isinstance(value, _Twice):
+        raise _refusal(f"{path}.{value}", what, "stands twice")
     import enum
     from datetime import date, datetime, time
     from decimal import Decimal

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("Handler and task id: neither may be empty.")
     text = sys.stdin.read() if options.input == "-" else options.input
     body = _input(text)
-    codec.dumps([options.handler, options.task_id, body], what="input")
+    codec.dumps([options.handler, options.task_id], what="handler and task id")
     state = inspect(options.file)
     if state.kind not in _COMES_RIGHT:
         raise JournalUnreadable(state.sentence, kind=state.kind, hint=state.hint)
@@ -45,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _input(text: str) -> dict[str, object]:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = codec.typed(text, what="input")
+    except ValueError as error:
         raise UsageError(f"--input: not JSON ({error}).", hint="""Write it as '{"number": 42}'.""") from error
     if not isinstance(value, dict):
         raise UsageError("--input: a JSON object is needed.", hint="""Write it as '{"number": 42}'.""")

@@ -112,7 +112,7 @@ def test_a_decision_without_a_reason_asks_for_one_and_decides_nothing(held):
     assert not Job.objects.exists()
 
 
-@pytest.mark.parametrize("output", ["", "{'a': 1}", "NaN", "[1,"])
+@pytest.mark.parametrize("output", ["", "{'a': 1}", "NaN", '{"a": 1, "a": 2}'])
 def test_mark_committed_wants_json(held, output):
     client = signed_in("operator")
     body = form(text(client.get(held("decide", "mark_committed"))), output=output, reference="#7")
