@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journal.agent import World
+from journal import OutcomeUnknown
+from tests.journal.agent import World, opened
 
 
 @pytest.fixture
@@ -15,3 +16,14 @@ def path(tmp_path):
 @pytest.fixture
 def world():
     return World()
+
+
+@pytest.fixture
+def held(path, world):
+    """The journal of a task whose only step is held: its outcome is unknown and nothing can tell."""
+    world.fail = TimeoutError("no answer")
+    with opened(path, world) as journal, pytest.raises(OutcomeUnknown), journal.task("t") as task:
+        task.run(world.blind, "x")
+    world.fail = None
+    world.calls.clear()
+    return path

@@ -1,0 +1,33 @@
+"""An operator for tests: what a decision binds, and what became of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from journal import clock, inbox
+from tests.journal.agent import rows, steps_of
+
+
+def decide(path: Path, kind: str, **other: Any) -> str:
+    """Post a decision about the first step of `t`, bound to what stands there; its message id."""
+    step = steps_of(path, "t")[0]
+    body = {
+        "kind": "decision",
+        "decision": kind,
+        "task_id": "t",
+        "step_index": 0,
+        "key": step["idempotency_key"],
+        "payload_sha256": step["payload_sha256"],
+        "dispatches": 1,
+        "actor": "ann",
+        "reason": "I looked",
+        "expires_at": clock.text(clock.wall() + timedelta(minutes=15)),
+    }
+    return inbox.post(path, {**body, **other})
+
+
+def outcome(path: Path, message_id: str) -> str:
+    (row,) = rows(path, "SELECT outcome FROM agent_decision WHERE message_id = ?", message_id)
+    return str(row["outcome"])
