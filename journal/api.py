@@ -67,6 +67,7 @@ class Journal:
         self._recovering = False
         self._open: dict[str, Task] = {}
         self._mutex = threading.Lock()
+        self._suspect = threading.Lock()
         exits.install()
         self.store = Store(self.path, agent=agent, role="agent", wait=wait)
         self._secrets.learn(self.store.read(requests.references))
@@ -204,6 +205,7 @@ class Journal:
             stopping=lambda: self.stopping,
             mode=mode,
             max_wait=self.max_wait,
+            suspect=self._suspect,
         )
 
     def _ask(self, task_id: str, index: int) -> None:

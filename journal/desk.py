@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -50,6 +51,8 @@ class Desk:
     stopping: Callable[[], bool] = lambda: False
     mode: Mode = "task"
     max_wait: timedelta = timedelta(seconds=60)
+    # Held while a step runs that ended twice with its process (see journal.suspects).
+    suspect: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True, slots=True)

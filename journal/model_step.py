@@ -12,7 +12,7 @@ from journal.errors import InvalidArguments, StepWaiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.protocol import check_divergence
-from journal.read_step import end_failed, start_again
+from journal.read_step import again, end_failed
 from journal.reply import Reply, storable_call
 from journal.secrets import Secrets
 from journal.session import Session, stored_outcome
@@ -49,8 +49,7 @@ def model_step(
             if stored.status != "pending":
                 return _reply(stored_outcome(session, stored))
             yield from _settled_first(session, index)
-            yield from start_again(session, stored)
-            return (yield from _call(session, function, new, args, kwargs))
+            return (yield from again(session, stored, _call(session, function, new, args, kwargs)))
     yield from _settled_first(session, index)
 
     def begin(tx: Transaction) -> None:

@@ -14,7 +14,7 @@ from journal.errors import Diverged
 from journal.models import Step
 from journal.ops import Read, Steps, Write
 from journal.providers.profile import python_profile
-from journal.read_step import read, start_again
+from journal.read_step import again, read
 from journal.session import Session, stored_outcome
 from journal.settle import settle
 from journal.tools import Tool
@@ -43,8 +43,7 @@ def tool_step(session: Session, tool: Tool, index: int, arguments: dict[str, Any
         if stored.status != "pending":
             return _without_serving(session, stored) if was_pending else stored_outcome(session, stored)
         new = _prepared(session, tool, new, arguments)
-        yield from start_again(session, stored)
-        return (yield from read(session, tool, new, arguments))
+        return (yield from again(session, stored, read(session, tool, new, arguments)))
     new = _prepared(session, tool, new, arguments)
     if tool.effect == "mutating":
         return (yield from _first_dispatch(session, desk, tool, new))

@@ -9,6 +9,7 @@ from journal.models import Evidence
 from journal.ops import Call, Steps, Write
 from journal.providers.status import StatusAnswer
 from journal.secrets import Secrets
+from journal.suspects import turn
 from journal.tools import Call as ToolCall
 from journal.tools import Tool
 from journal.transaction import Transaction
@@ -21,15 +22,22 @@ def query(desk: Desk, seen: Snapshot) -> Steps[None]:
         if profile.status is not None and profile.status.by_tool:
             raise NotHere(f"Step {step.step_index} of {step.task_id}: only its agent can ask for its status.")
         raise AskFirst(f"Step {step.step_index} of {step.task_id}: a status query comes next.")
-    if profile.status is not None and profile.status.by_tool and step.tool_name not in desk.tools:
+    if profile.status is None or not profile.status.by_tool:
+        yield from _query(desk, seen, by_tool=False)
+        return
+    if step.tool_name not in desk.tools:
         yield from hold(desk, step, "tool_missing", f"The tool {step.tool_name} is not among this agent's tools.")
-    by_tool = profile.status is not None and profile.status.by_tool
-    if by_tool:
-        if step.starts > QUARANTINE_STARTS:
-            why = f"Its status= function ended its process {step.starts - 1} times."
-            yield from hold(desk, step, "quarantined", why)
+    deaths = step.starts - 1
+    if deaths >= QUARANTINE_STARTS:
+        yield from hold(desk, step, "quarantined", f"Its status= function ended its process {deaths} times.")
+    with (yield from turn(desk, deaths)):
         # On disk before the agent's code runs: what kills the process here is counted too.
         yield Write(desk.store, lambda tx: starts.count(tx, step.task_id, step.step_index))
+        yield from _query(desk, seen, by_tool=True)
+
+
+def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
+    step = seen.step
     newest = max((attempt.attempt for attempt in seen.attempts if attempt.verdict != "not_sent"), default=0)
     asked = clock.moment()
     try:

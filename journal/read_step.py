@@ -8,9 +8,10 @@ from typing import Any
 from journal import clock, codec, failures, starts, steps
 from journal.desk import QUARANTINE_STARTS, hold, waiting
 from journal.models import Step
-from journal.ops import Call, Read, Sleep, Steps, Write
+from journal.ops import Call, Read, Sleep, Steps, T, Write
 from journal.providers.classify import Outcome
 from journal.session import Session
+from journal.suspects import turn
 from journal.tools import Call as ToolCall
 from journal.tools import Tool
 from journal.transaction import Transaction
@@ -19,11 +20,13 @@ from journal.transaction import Transaction
 _RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "rate_limited", "stale"})
 
 
-def start_again(session: Session, step: Step) -> Steps[None]:
-    """Count one more start of a pending read-only or model step; hold it when it keeps killing its process."""
+def again(session: Session, step: Step, run: Steps[T]) -> Steps[T]:
+    """Count one more start of a pending read-only or model step and `run` it; hold it when it keeps killing."""
     desk = session.desk
-    if step.starts >= QUARANTINE_STARTS and step.transport != "http":
-        yield from hold(desk, step, "quarantined", f"This step was started {step.starts} times and never ended.")
+    # Fetching a stored request runs none of the agent's code.
+    deaths = 0 if step.transport == "http" else step.starts
+    if deaths >= QUARANTINE_STARTS:
+        yield from hold(desk, step, "quarantined", f"This step was started {deaths} times and never ended.")
     if step.next_attempt_at is not None and step.next_attempt_at > clock.wall():
         yield from _wait(session, step, step.next_attempt_at, clock.wall() + desk.max_wait)
 
@@ -31,7 +34,9 @@ def start_again(session: Session, step: Step) -> Steps[None]:
         session.begin(tx)
         starts.restart(tx, step.task_id, step.step_index)
 
-    yield Write(desk.store, restart)
+    with (yield from turn(desk, deaths)):
+        yield Write(desk.store, restart)
+        return (yield from run)
 
 
 def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> Steps[Any]:

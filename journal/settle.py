@@ -15,6 +15,7 @@ from journal.models import Attempt, Step
 from journal.ops import Read, Sleep, Steps, Write
 from journal.query import query
 from journal.secrets import Secrets
+from journal.suspects import turn
 from journal.transaction import Transaction
 
 
@@ -44,10 +45,15 @@ def _judge(seen: Snapshot) -> Action:
     if seen.intent.request is not None:
         # Sending stored bytes runs none of the agent's code: this step was only under way when another one killed.
         return action
-    deaths = sum(attempt.verdict is None and attempt.boot < seen.now.boot for attempt in seen.attempts)
+    deaths = _deaths(seen)
     if deaths < QUARANTINE_STARTS:
         return action
     return Hold("quarantined", f"{deaths} dispatches of this step ended with their process.")
+
+
+def _deaths(seen: Snapshot) -> int:
+    """How many dispatches ended with their process."""
+    return sum(attempt.verdict is None and attempt.boot < seen.now.boot for attempt in seen.attempts)
 
 
 def _act(desk: Desk, seen: Snapshot, action: Action, deadline: datetime, woken: Callable[[], bool]) -> Steps[None]:
@@ -82,9 +88,10 @@ def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
     if desk.mode == "recover" and intent.request is None and not intent.profile.keyed:
         # The tool's code runs where its task runs; recovery only settles what needs no code of the agent's.
         raise NotHere(f"Step {step.step_index} of {step.task_id}: its tool runs again when its task runs.")
-    mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, step), sync=True)
-    if mark is not None:
-        yield from dispatch(desk.store, desk.secrets, desk.tools.get(step.tool_name), intent, mark)
+    with (yield from turn(desk, 0 if intent.request is not None else _deaths(seen))):
+        mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, step), sync=True)
+        if mark is not None:
+            yield from dispatch(desk.store, desk.secrets, desk.tools.get(step.tool_name), intent, mark)
 
 
 def _mark(tx: Transaction, step: Step) -> Mark | None:

@@ -83,5 +83,21 @@ def test_a_request_that_was_only_under_way_at_three_deaths_is_not_blamed_for_the
     assert len(scene.forge.effects()) == 1
 
 
+def test_steps_that_were_only_under_way_at_two_deaths_are_not_quarantined_with_the_step_that_kills(scene):
+    innocent = ["read", "write", "model"]
+    scene.submit("beside", "poison")
+    for step_kind in innocent:
+        scene.submit("slow", step_kind, step=step_kind)
+    for _ in range(3):
+        assert scene.start("poison").wait() == -9
+    scene.start("poison")
+    for step_kind in innocent:
+        scene.completed(step_kind)
+    until(lambda: hold_reason(scene.journal, "poison", 0) == "quarantined", "the quarantine")
+    assert len(deaths(scene)) == 3
+    # They were under way at the first two deaths, and waited for their turn at the third.
+    assert [step(scene.journal, kind, 0)["starts"] for kind in ("read", "model")] == [3, 3]
+
+
 def _took_in(scene, number):
     return len(scene.forge_gate.swallowed) >= number
