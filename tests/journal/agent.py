@@ -7,14 +7,17 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
-from contextlib import closing
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from journal import Journal, Reply, tool
+from journal.serve import Server
 from journal.transaction import Transaction
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,6 +111,11 @@ def task_row(path: Path, task_id: str) -> dict[str, Any]:
     return rows(path, "SELECT * FROM agent_task WHERE task_id = ?", task_id)[0]
 
 
+def status(path: Path, task_id: str) -> str:
+    found = rows(path, "SELECT status FROM agent_task WHERE task_id = ?", task_id)
+    return str(found[0]["status"]) if found else "none"
+
+
 def note(text: str) -> Callable[[Transaction], None]:
     """A change of the journal that is one row; `noted` finds it."""
 
@@ -151,6 +159,28 @@ def start(code: str, *arguments: object, **environ: str) -> subprocess.Popen[str
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+@contextmanager
+def serving(journal: Journal, concurrency: int = 4) -> Iterator[Server]:
+    """A server of the journal in a thread of this process, which ends with the block."""
+    server = Server(journal, concurrency)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def soon(look: Callable[[], object]) -> None:
+    """Wait until `look` is true; what it looks at changes by itself."""
+    deadline = time.monotonic() + 20
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def in_fork(work: Callable[[], object], *, clean_exit: bool = False) -> str:

@@ -11,10 +11,9 @@ import pytest
 
 from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, inbox, tool
 from journal.request import Request
-from tests.journal.agent import World, opened, rows, steps_of, task_row
+from tests.journal.agent import World, opened, rows, serving, soon, status, steps_of, task_row
 from tests.journal.raw_server import RawServer
 from tests.journal.raw_server import serving as listening
-from tests.journal.test_serve import serving, soon, status
 
 
 @pytest.fixture

@@ -2,55 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from journal import StepWaiting, clock, inbox, post_submit, tool
-from journal.serve import Server
-from tests.journal.agent import DAY, World, opened, rows, start, steps_of, task_row
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
-@pytest.fixture
-def world():
-    return World()
-
-
-@contextlib.contextmanager
-def serving(journal: Any, concurrency: int = 4) -> Iterator[Server]:
-    server = Server(journal, concurrency)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join(10)
-        assert not thread.is_alive()
-
-
-def soon(look: Callable[[], object]) -> None:
-    """Wait until `look` is true; what it looks at changes by itself."""
-    deadline = time.monotonic() + 20
-    while not look():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def status(path, task_id: str) -> str:
-    found = rows(path, "SELECT status FROM agent_task WHERE task_id = ?", task_id)
-    return str(found[0]["status"]) if found else "none"
+from tests.journal.agent import DAY, opened, rows, serving, soon, status, steps_of, task_row
 
 
 def test_queued_tasks_run_to_their_end_with_their_output_stored(path, world):
@@ -183,37 +142,6 @@ def test_a_decision_wakes_the_task_it_is_about(path, world):
     assert world.names() == ["blind", "blind"]
 
 
-def test_twenty_threads_submit_one_task_and_it_runs_once(path, world):
-    def triage(task: Any, number: int) -> None:
-        world.calls.append(("triage", number))
-        task.run(world.write, "p")
-
-    with opened(path, world, handlers={"triage": triage}) as journal, serving(journal):
-        threads = [threading.Thread(target=lambda: journal.submit("triage", task_id="t", number=1)) for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        soon(lambda: status(path, "t") == "completed")
-    assert world.names() == ["triage", "write"]
-
-
-def test_four_processes_submit_one_task_and_it_runs_once(path, world):
-    def triage(task: Any, number: int) -> None:
-        world.calls.append(("triage", number))
-        task.run(world.write, "p")
-
-    code = "import sys; from journal import post_submit; post_submit(sys.argv[1], 'triage', task_id='t', number=1)"
-    with opened(path, world, handlers={"triage": triage}) as journal, serving(journal):
-        children = [start(code, path) for _ in range(4)]
-        for child in children:
-            child.communicate()
-            assert child.returncode == 0
-        soon(lambda: status(path, "t") == "completed" and not inbox.pending(path))
-    assert world.names() == ["triage", "write"]
-    assert task_row(path, "t")["conflict"] is None
-
-
 def test_a_task_of_a_killed_process_runs_again_and_a_running_one_is_left_alone(path, world):
     leave = threading.Event()
 
@@ -257,51 +185,6 @@ def test_a_sleeping_task_is_put_aside_when_the_server_stops(path, world):
             soon(lambda: steps_of(path, "t")[0]["next_attempt_at"])
     row = task_row(path, "t")
     assert (row["status"], row["wait_reason"]) == ("waiting", "due: step 0")
-
-
-DAEMON = """
-    import sys, time
-    from journal import Journal, tool
-
-    @tool(effect="read_only")
-    def look(seconds):
-        print("in the step", flush=True)
-        time.sleep(seconds)
-        return seconds
-
-    def work(task, seconds):
-        task.run(look, seconds)
-        task.run(look, 0.0)
-
-    with Journal(sys.argv[1], agent="a", tools=[look], handlers={"work": work}) as journal:
-        journal.submit("work", task_id="t", seconds=float(sys.argv[2]))
-        journal.serve()
-    print("left", flush=True)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_the_step_in_hand_finish_and_ends_the_process(path, number):
-    with start(DAEMON, path, 0.3) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        child.send_signal(number)
-        said, _ = child.communicate(timeout=5)
-    assert (child.returncode, said) == (0, "left\n")
-    assert steps_of(path, "t")[0]["status"] == "committed"
-    row = task_row(path, "t")
-    assert (row["status"], row["wait_reason"].partition(":")[0]) == ("waiting", "interrupted")
-
-
-@pytest.mark.slow
-def test_a_handler_stuck_in_a_call_does_not_keep_a_stopped_process_alive(path):
-    with start(DAEMON, path, 600) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        child.send_signal(signal.SIGTERM)
-        child.communicate(timeout=8)
-    assert child.returncode == 0
-    assert steps_of(path, "t")[0]["status"] == "pending"
 
 
 def test_a_concurrency_below_one_is_refused(path, world):

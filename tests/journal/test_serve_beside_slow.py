@@ -15,10 +15,9 @@ import pytest
 from journal import StepWaiting, inbox, tool
 from journal.request import Request
 from journal.tools import http_tool
-from tests.journal.agent import World, opened, rows, start, steps_of, task_row
+from tests.journal.agent import World, opened, rows, serving, soon, start, status, steps_of, task_row
 from tests.journal.raw_server import RawServer, json_answer
 from tests.journal.raw_server import serving as listening
-from tests.journal.test_serve import serving, soon, status
 from tests.journal.test_visits import Slow
 
 # Its first life leaves the keyed intents of a script's task; then it serves, and submits a task of its own.

@@ -11,10 +11,9 @@ import pytest
 
 from journal.ownership import Lock, holder
 from journal.recovery import reconcile_file
-from tests.journal.agent import start, steps_of
+from tests.journal.agent import soon, start, steps_of
 from tests.journal.raw_server import RawServer, json_answer
 from tests.journal.raw_server import serving as listening
-from tests.journal.test_serve import soon
 
 AGENT = """
     import sys

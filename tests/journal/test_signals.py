@@ -1,0 +1,53 @@
+"""A signal ends `serve`: the step in hand finishes, and a handler that is stuck holds nothing up."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.journal.agent import start, steps_of, task_row
+
+DAEMON = """
+    import sys, time
+    from journal import Journal, tool
+
+    @tool(effect="read_only")
+    def look(seconds):
+        print("in the step", flush=True)
+        time.sleep(seconds)
+        return seconds
+
+    def work(task, seconds):
+        task.run(look, seconds)
+        task.run(look, 0.0)
+
+    with Journal(sys.argv[1], agent="a", tools=[look], handlers={"work": work}) as journal:
+        journal.submit("work", task_id="t", seconds=float(sys.argv[2]))
+        journal.serve()
+    print("left", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_the_step_in_hand_finish_and_ends_the_process(path, number):
+    with start(DAEMON, path, 0.3) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.send_signal(number)
+        said, _ = child.communicate(timeout=5)
+    assert (child.returncode, said) == (0, "left\n")
+    assert steps_of(path, "t")[0]["status"] == "committed"
+    row = task_row(path, "t")
+    assert (row["status"], row["wait_reason"].partition(":")[0]) == ("waiting", "interrupted")
+
+
+@pytest.mark.slow
+def test_a_handler_stuck_in_a_call_does_not_keep_a_stopped_process_alive(path):
+    with start(DAEMON, path, 600) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=8)
+    assert child.returncode == 0
+    assert steps_of(path, "t")[0]["status"] == "pending"
