@@ -6,6 +6,7 @@ import pytest
 
 from tests.crash.looking import attempts, hold_reason, is_in_flight, rows, step, task_status, until
 from tests.crash.moments import held_by_nobody, killed_with_a_pull_in_flight
+from tests.crash.scene import SECRET
 from tests.crash.test_decisions import assert_approved_once, decided
 
 pytestmark = [pytest.mark.crash, pytest.mark.accept]
@@ -99,3 +100,19 @@ def test_a_message_applied_by_a_process_that_died_before_unlinking_it_is_not_app
     until(lambda: not message.exists(), "the message's end")
     assert_approved_once(scene, message_id)
     assert step(scene.journal, "t", 1)["status"] == "committed"
+
+
+def test_a_service_manager_stops_an_agent_whose_recovery_waits_for_a_provider(scene):
+    killed_with_a_pull_in_flight(scene)
+    scene.forge_gate.swallow()
+    agent = scene.start()
+    until(lambda: len(scene.forge_gate.swallowed) == 2, "the replay")
+    # `stop` gives it 10 s; the request itself would be waited for 30 s.
+    assert agent.stop() == 0
+    assert task_status(scene.journal, "t") != "failed"
+    scene.forge_gate.open()
+    scene.start()
+    scene.completed("t")
+    swallowed = {raw.replace(SECRET.encode(), b"<secret>") for raw in scene.forge_gate.swallowed}
+    assert {one.raw for one in scene.forge.requests()} == swallowed
+    assert len(scene.forge.effects()) == 1
