@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from journal import OutcomeUnknown
 from tests.journal.agent import World, opened
+from tests.journal.rows import writer
 
 
 @pytest.fixture
@@ -27,3 +30,10 @@ def held(path, world):
     world.fail = None
     world.calls.clear()
     return path
+
+
+@pytest.fixture
+def agent(path):
+    """A connection that writes the journal at `path`, as an agent has one."""
+    with closing(writer(path)) as connection:
+        yield connection
