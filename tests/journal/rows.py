@@ -122,6 +122,21 @@ def a_boot(connection: sqlite3.Connection, boot: int = 1, **cells: object) -> No
     insert(connection, "agent_boot", **{**row, **cells})
 
 
+def a_held_journal(path: Path) -> Path:
+    """A journal of one finished task and one with a held step."""
+    a_journal(path)
+    with closing(writer(path)) as connection:
+        a_boot(connection)
+        a_task(connection, "done", status="completed")
+        a_step(connection, "done")
+        an_attempt(connection, "done")
+        a_task(connection, "held", status="waiting", wait_reason="no_key_no_status")
+        a_step(connection, "held", 0, effect="read_only")
+        a_step(connection, "held", 1, status="pending", output_json=None, hold_reason="no_key_no_status")
+        an_attempt(connection, "held", 1, verdict=None, kind=None, ended_at=None)
+    return path
+
+
 def minimal_table(connection: sqlite3.Connection) -> None:
     """The nine columns of the design, made by hand."""
     connection.execute(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sqlite3
@@ -14,13 +13,11 @@ from typing import Any
 
 import pytest
 
-from journal import inbox
 from journal.cli import main
-from journal.ownership import Lock
 from tests.journal.rows import (
     BOOT,
     WHEN,
-    a_boot,
+    a_held_journal,
     a_journal,
     a_step,
     a_task,
@@ -36,19 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A journal of one finished task and one with a held step."""
-    path = a_journal(tmp_path / "j.db")
-    with closing(writer(path)) as connection:
-        a_boot(connection)
-        a_task(connection, "done", status="completed")
-        a_step(connection, "done")
-        an_attempt(connection, "done")
-        a_task(connection, "held", status="waiting", wait_reason="no_key_no_status")
-        a_step(connection, "held", 0, effect="read_only")
-        a_step(connection, "held", 1, status="pending", output_json=None, hold_reason="no_key_no_status")
-        an_attempt(connection, "held", 1, verdict=None, kind=None, ended_at=None)
-    return path
+def path(path: Path) -> Path:
+    return a_held_journal(path)
 
 
 def _json(capsys: pytest.CaptureFixture[str]) -> Any:
@@ -205,75 +191,6 @@ def test_a_file_that_is_no_journal_ends_with_3_and_says_why(
     assert _json(capsys)["error"]["kind"] == "not_a_database"
     assert main([verb, str(tmp_path / "nothing.db")]) == 3
     assert os.listdir(tmp_path) == ["letter.txt"]
-
-
-def test_submit_leaves_one_message_for_the_agent(path: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["submit", str(path), "triage", "--task-id", "t/1", "--input", '{"number": 42}', "--json"]
-    assert main(words) == 0
-    message_id = _json(capsys)["message_id"]
-    message = inbox.pending(path)[0]
-    assert message.message_id == message_id
-    assert message.body is not None
-    assert (message.kind, message.body["handler"], message.body["task_id"]) == ("submit", "triage", "t/1")
-    assert message.body["input"] == {"number": 42}
-
-
-def test_submit_reads_a_long_input_from_stdin(path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO('{"text": "long"}'))
-    assert main(["submit", str(path), "triage", "--task-id", "t", "--input", "-"]) == 0
-    body = inbox.pending(path)[0].body
-    assert body is not None
-    assert body["input"] == {"text": "long"}
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", "7", '{"a": NaN}', '{"a": "\\ud800"}'])
-def test_submit_refuses_input_that_is_no_strict_json_object(path: Path, text: str):
-    assert main(["submit", str(path), "triage", "--task-id", "t", "--input", text]) == 2
-    assert inbox.pending(path) == []
-
-
-def test_submit_refuses_what_no_agent_would_ever_read(tmp_path: Path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    foreign = tmp_path / "foreign.db"
-    with closing(sqlite3.connect(foreign)) as connection:
-        minimal_table(connection)
-    rest = ["triage", "--task-id", "t"]
-    assert main(["submit", str(folder), *rest]) == 3
-    assert main(["submit", str(foreign), *rest]) == 2
-    assert main(["submit", str(tmp_path / "no" / "folder.db"), *rest]) == 3
-    assert sorted(os.listdir(tmp_path)) == ["folder", "foreign.db"]
-
-
-def test_submit_before_the_agents_first_start_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["submit", str(tmp_path / "new.db"), "triage", "--task-id", "t"]) == 0
-    assert "There is no journal yet" in capsys.readouterr().out
-    assert len(inbox.pending(tmp_path / "new.db")) == 1
-
-
-def test_recover_leaves_what_needs_a_person_and_ends_with_75(path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["recover", str(path), "--json"]) == 75
-    report = _json(capsys)
-    assert report["settled"] == 0
-    assert report["held"] + report["waiting"] + report["left_to_agent"] == 1
-    assert main(["recover", str(path)]) == 75
-    assert "0 settled" in capsys.readouterr().out
-
-
-def test_recover_of_a_journal_with_nothing_pending_ends_with_0(tmp_path: Path):
-    assert main(["recover", str(a_journal(tmp_path / "j.db"))]) == 0
-
-
-def test_recover_beside_a_live_agent_is_busy_and_names_its_pid(path: Path, capsys: pytest.CaptureFixture[str]):
-    lock = Lock(path, role="agent")
-    lock.acquire()
-    try:
-        assert main(["recover", str(path), "--wait", "0"]) == 4
-        assert str(os.getpid()) in capsys.readouterr().err
-        assert main(["recover", str(path), "--wait", "0", "--json"]) == 4
-        assert _json(capsys)["error"]["kind"] == "busy"
-    finally:
-        lock.release()
 
 
 def test_supervise_needs_a_command_and_returns_its_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
