@@ -6,23 +6,14 @@ import os
 import random
 import socket
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from journal import mounts
 from journal.errors import JournalUnreadable
 from journal.reader import Reader, inspect, signature
-from tests.journal.child import as_nobody, open_folder
 from tests.journal.rows import a_journal, a_step, a_task, writer
-
-
-@pytest.fixture
-def shared() -> Iterator[Path]:
-    with open_folder() as folder:
-        yield folder
 
 
 def _filled(path: Path, steps: int = 200) -> Path:
@@ -181,58 +172,6 @@ def test_a_link_to_a_journal_is_read_with_the_log_beside_its_target(tmp_path: Pa
     assert os.listdir(link.parent) == ["link.db"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_journal_of_another_user_names_the_user_to_run_as(shared: Path):
-    path = a_journal(shared / "j.db")
-    before = sorted(os.listdir(shared))
-    kind, sentence, hint = as_nobody(path)
-    assert kind == "other_owner"
-    assert "belongs to root" in sentence
-    assert "Run this as root" in hint
-    assert sorted(os.listdir(shared)) == before
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_file_without_read_permission_is_unreadable(shared: Path):
-    path = a_journal(shared / "j.db")
-    os.chown(path, 65534, 65534)
-    path.chmod(0)
-    assert as_nobody(path)[0] == "unreadable"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_file_in_a_closed_folder_is_unreadable(shared: Path):
-    folder = shared / "closed"
-    folder.mkdir(mode=0o700)
-    assert as_nobody(a_journal(folder / "j.db"))[0] == "unreadable"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root owns every file")
-def test_root_reads_another_users_journal_and_says_so(tmp_path: Path):
-    path = a_journal(tmp_path / "j.db")
-    os.chown(path, 65534, 65534)
-    state = inspect(path)
-    assert state.kind == "ok"
-    assert state.warnings[0].startswith("Read as root; the file belongs to ")
-    assert inspect(path, root_is_owner=False).kind == "other_owner"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_log_that_cannot_be_opened_is_a_card_and_not_half_a_truth(shared: Path):
-    folder = shared / "closed"
-    folder.mkdir()
-    path = a_journal(folder / "j.db")
-    with closing(writer(path)) as connection:
-        a_task(connection)
-        log = Path(f"{path}-wal").read_bytes()
-    Path(f"{path}-wal").write_bytes(log)
-    for name in (path, Path(f"{path}-wal")):
-        os.chown(name, 65534, 65534)
-    folder.chmod(0o555)
-    assert as_nobody(path)[0] == "log_unreadable"
-    assert sorted(os.listdir(folder)) == ["j.db", "j.db-wal"]
-
-
 def test_a_writer_that_locks_the_whole_file_is_busy(tmp_path: Path):
     path = tmp_path / "j.db"
     a_journal(path)
@@ -256,39 +195,3 @@ def test_a_rollback_journal_of_a_killed_writer_is_a_card(tmp_path: Path):
     state = inspect(dead)
     assert state.kind == "log_unreadable"
     assert "rollback journal" in state.sentence
-
-
-MOUNTS = rb"""22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
-30 22 0:40 / /srv/agents rw,relatime shared:1 - nfs4 host:/agents rw
-31 30 8:2 / /srv/agents/local rw - xfs /dev/sdb rw
-32 22 0:41 / /mnt/my\040share rw - cifs //host/share rw
-33 22 0:42 / /home rw - ext4 /dev/sdc rw
-34 33 0:43 / /home rw - fuse.sshfs host: rw
-35 22 0:44 / /vm rw - virtiofs vm rw
-broken line
-"""
-
-
-@pytest.mark.parametrize(
-    ("path", "kind", "network"),
-    [
-        ("/var/j.db", "ext4", False),
-        ("/srv/agents/j.db", "nfs4", True),
-        ("/srv/agents2/j.db", "ext4", False),
-        ("/srv/agents/local/j.db", "xfs", False),
-        ("/mnt/my share/j.db", "cifs", True),
-        ("/home/me/j.db", "fuse.sshfs", True),
-        ("/vm", "virtiofs", True),
-    ],
-)
-def test_the_file_system_of_a_path_is_its_longest_mount(path: str, kind: str, network: bool):
-    found = mounts.filesystem(path, mountinfo=MOUNTS)
-    assert (found, mounts.is_network(found)) == (kind, network)
-
-
-def test_a_journal_on_a_network_file_system_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path = a_journal(tmp_path / "j.db")
-    monkeypatch.setattr("journal.reader.files._filesystem", lambda folder, device: "nfs4")
-    state = inspect(path)
-    assert state.kind == "network_fs"
-    assert "VACUUM INTO" in state.hint
