@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # Far more than anything here takes; it is only reached by a test that fails.
-_DEADLINE_SECONDS = 30.0
+_DEADLINE_SECONDS = 120.0
 
 
 def until(condition: Callable[[], T], what: str = "it", *, seconds: float = _DEADLINE_SECONDS) -> T:

@@ -67,7 +67,7 @@ class AgentProcess:
 
     def wait(self) -> int:
         """Its exit code."""
-        return self._process.wait(30)
+        return self._process.wait(120)
 
     def stop(self) -> int:
         """SIGTERM, as a service manager does; its exit code."""
@@ -75,7 +75,7 @@ class AgentProcess:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
         try:
-            return self._process.wait(10)
+            return self._process.wait(20)
         except subprocess.TimeoutExpired:
             self.kill()
             raise

@@ -107,7 +107,7 @@ def test_a_service_manager_stops_an_agent_whose_recovery_waits_for_a_provider(sc
     scene.forge_gate.swallow()
     agent = scene.start()
     until(lambda: len(scene.forge_gate.swallowed) == 2, "the replay")
-    # `stop` gives it 10 s; the request itself would be waited for 30 s.
+    # `stop` gives it 20 s; the request itself would be waited for 30 s.
     assert agent.stop() == 0
     assert task_status(scene.journal, "t") != "failed"
     scene.forge_gate.open()

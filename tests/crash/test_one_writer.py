@@ -12,8 +12,6 @@ pytestmark = pytest.mark.crash
 
 BUSY = 4
 RATE = 200
-# The writer catches up with its clock, so this is no timing: only a machine with no time for it at all stays below.
-LEAST_SHARE = 0.25
 MIB = 1024 * 1024
 
 
@@ -77,7 +75,7 @@ def watched_writer(scene, seconds):
             sizes.append(log.stat().st_size)
         return not writer.is_alive
 
-    until(ended, "the writer's end", seconds=seconds + 30)
+    until(ended, "the writer's end", seconds=120 + 6 * seconds)
     assert writer.wait() == 0, scene.log.read_text()
     assert [reader.stop() for reader in readers] == [0, 0, 0]
     steps, rate = (scene.folder / "steady").read_text().split()
@@ -98,7 +96,8 @@ def test_three_polling_readers_neither_lock_an_agent_nor_let_its_log_grow(scene,
         print(
             f"\n{steps} steps, {rate} a second, under 3 readers; largest log {largest / MIB:.1f} MiB; polls {readers}"
         )
-    assert steps >= seconds * RATE * LEAST_SHARE
+    # The writer catches up with its clock: a machine with no time for it only makes this last longer.
+    assert steps == seconds * RATE
     # No lock error: the writer ended with 0, and every step it began is committed.
     stored = rows(scene.journal, "SELECT status, count(*) AS n FROM agent_step_journal GROUP BY status")
     assert [(row["status"], row["n"]) for row in stored] == [("committed", steps)]

@@ -13,8 +13,6 @@ from tests.e2e.desk import Desk
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("polling")]
 
 SECONDS, RATE = 60, 200
-# The writer catches up with its clock, so this is no timing: only a machine with no time for it at all stays below.
-LEAST_STEPS = SECONDS * RATE // 4
 MIB = 1024 * 1024
 
 
@@ -44,14 +42,15 @@ def test_three_polling_browsers_neither_lock_an_agent_nor_let_its_log_grow(empty
         contexts[0].pages[0].wait_for_timeout(50)  # lets the browsers' events through
         return not writer.is_alive
 
-    until(ended, "the writer's end", seconds=SECONDS + 60)
+    until(ended, "the writer's end", seconds=6 * SECONDS)
     for context in contexts:
         context.close()
     assert writer.wait() == 0, desk.scene.log.read_text()
     steps, rate = (desk.scene.folder / "steady").read_text().split()
     with capsys.disabled():
         print(f"\n{steps} steps, {rate}/s, under 3 browsers; largest log {max(sizes) / MIB:.1f} MiB; polls {polls}")
-    assert int(steps) >= LEAST_STEPS
+    # The writer catches up with its clock: a machine with no time for it only makes this last longer.
+    assert int(steps) == SECONDS * RATE
     # No lock error: the writer ended with 0, and every step it began is committed.
     assert "lock" not in desk.scene.log.read_text()
     stored = rows(path, "SELECT status, count(*) AS n FROM agent_step_journal GROUP BY status")

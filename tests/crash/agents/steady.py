@@ -21,16 +21,13 @@ def tick(call: Any, number: int, text: str) -> dict[str, object]:
 
 
 def work(task: Any, seconds: float) -> dict[str, object]:
-    """Steps at RATE per second for so long; the rate is kept against the clock, so a late step is caught up."""
+    """All the steps that RATE makes of so many seconds, none before its time; what is late is caught up."""
     begun = time.monotonic()
-    number = 0
-    while (now := time.monotonic() - begun) < seconds:
-        if number <= now * RATE:
-            task.run(tick, number=number, text="x" * 400)
-            number += 1
-        else:
-            time.sleep(0.001)
-    return {"steps": number, "rate": number / seconds}
+    steps = round(seconds * RATE)
+    for number in range(steps):
+        time.sleep(max(0.0, begun + number / RATE - time.monotonic()))
+        task.run(tick, number=number, text="x" * 400)
+    return {"steps": steps, "rate": steps / (time.monotonic() - begun)}
 
 
 if __name__ == "__main__":
