@@ -7,35 +7,19 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
-from django.db import OperationalError
 from django.db.models import F
 
-from agents import audit, discovery, fleet, jobs, leases, outcome, work
+from agents import audit, discovery, fleet, jobs, outcome
 from agents.decisions import BadDecision, Binding, OtherDecision
-from agents.models import AuditEvent, Beat, Job
+from agents.models import AuditEvent, Job
 from agents.roles import give_role
 from journal import clock, inbox
 from journal.reader import Reader
 from tests.builders.asked import ask, deliver
-from tests.builders.fleet import a_person, held, journal_file, swept, the_step, watched
-from tests.builders.held import TASK, a_held_step, hook
+from tests.builders.fleet import a_person, held, journal_file, swept, the_step
+from tests.builders.held import TASK, a_held_step
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def server():
-    server = hook()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def path(tmp_path, settings, server):
-    watched(tmp_path, settings)
-    a_held_step(tmp_path / "hook.db", server.url)
-    swept()
-    return tmp_path / "hook.db"
 
 
 def step(path):
@@ -198,61 +182,6 @@ def test_the_decision_in_the_journal_names_who_decided(path):
     assert (decision.actor, decision.reason) == ("ada", "checked at the provider")
 
 
-def test_a_job_whose_worker_died_twice_is_given_up(path, server):
-    job = ask(path)
-    for attempt in (1, 2):
-        claimed = leases.claim(job.uuid)
-        assert claimed is not None
-        assert claimed.attempts == attempt, "counted before the work"
-        assert leases.claim(job.uuid) is None, "a second delivery finds nothing to claim"
-        Job.objects.update(claimed_at=clock.wall() - leases.LEASE - timedelta(seconds=1))
-        outcome.sweep()
-        requeued = leases.sweep()
-        assert [one.pk for one in requeued] == ([job.pk] if attempt == 1 else [])
-    job.refresh_from_db()
-    assert (job.state, job.sentence.startswith("Gave up after 2 attempts")) == ("failed", True)
-    deliver(job)
-    assert len(server.received) == 1
-
-
-def test_a_kill_between_post_and_lock_posts_the_same_message_again(path, server):
-    job = ask(path)
-    claimed = leases.claim(job.uuid)
-    assert claimed is not None
-    work._post_decision(claimed, journal_file(path))
-    work._post_decision(claimed, journal_file(path))
-    assert [message.message_id for message in inbox.pending(path)] == [job.message_id]
-    Job.objects.update(state="queued")
-    assert deliver(job).state == "done"
-    assert len(server.received) == 2
-
-
-def test_a_queued_job_that_its_queue_lost_is_queued_again(path):
-    job = ask(path)
-    assert not leases.sweep(), "its own entry has not had its time yet"
-    Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
-    assert [one.pk for one in leases.sweep()] == [job.pk]
-    assert not leases.sweep()
-
-
-def test_a_decision_stands_where_only_the_queue_could_not_be_written(
-    path, monkeypatch, django_capture_on_commit_callbacks
-):
-    def locked(*_args, **_more):
-        raise OperationalError("database is locked")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(jobs, "async_task", locked)
-        with django_capture_on_commit_callbacks(execute=True):
-            job = ask(path)
-    job.refresh_from_db()
-    assert job.state == "queued"
-    assert jobs.queued() == 0
-    Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
-    jobs.sweep()
-    assert jobs.queued() == 1
-
-
 def test_a_bad_journal_takes_no_decision(path):
     row = journal_file(path)
     row.kind, row.sentence = "truncated", "It is cut off."
@@ -272,24 +201,6 @@ def test_asking_where_nothing_can_be_asked_says_so(path):
     job = deliver(ask(path, kind="query_status", decision=None))
     assert job.state == "failed"
     assert "knows no status query" in job.sentence
-
-
-def test_the_canary_shows_that_the_worker_answers():
-    jobs.send_canary()
-    jobs.send_canary()
-    job = Job.objects.get(kind="canary")
-    assert jobs.queued() == 1
-    assert deliver(job).state == "done"
-    assert Beat.objects.filter(name="worker").exists()
-    jobs.send_canary()
-    assert Job.objects.filter(kind="canary").count() == 2
-
-
-def test_a_canary_that_does_not_come_home_is_given_up_and_another_one_sent():
-    jobs.send_canary()
-    Job.objects.update(created_at=clock.wall() - timedelta(minutes=2))
-    jobs.send_canary()
-    assert sorted(Job.objects.values_list("state", flat=True)) == ["failed", "queued"]
 
 
 def test_the_pending_list_names_the_open_job(path):
