@@ -48,7 +48,7 @@ class StepIndexConverter:
 
     def to_python(self, value: str) -> int:
         index = int(value)
-        if not -_HIGHEST_INDEX <= index <= _HIGHEST_INDEX or str(index) != value:
+        if not -_HIGHEST_INDEX - 1 <= index <= _HIGHEST_INDEX or str(index) != value:
             raise ValueError("Not a step index")
         return index
 

@@ -91,7 +91,8 @@ def build(opened: Opened, task: Task, *, after: int) -> TaskPage:
     state = derived(task, opened)
     polls = state not in ENDED
     href = reverse("task", args=[opened.file.pk, task.task_id])
-    last = own.steps[-1].step_index if len(own.steps) == LIMIT else None
+    # Rows without a whole index stand before the page's own.
+    last = own.steps[-1].step_index if len(own.steps) >= LIMIT else None
     return TaskPage(
         journal_id=opened.file.pk,
         agent=opened.name,

@@ -21,7 +21,7 @@ _Item = TypeVar("_Item", Attempt, ModelCall, Decision)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One step on the timeline."""
+    """One step on the timeline. Without `href` an earlier row of a foreign journal has the address."""
 
     index: int
     href: str
@@ -80,10 +80,16 @@ def read(opened: Opened, task_id: str, *, after: int, limit: int) -> Material:
 
 def rows(material: Material, opened: Opened, axis: Axis) -> tuple[Row, ...]:
     """The rows on one shared axis."""
-    return tuple(_row(step, material, opened, axis) for step in material.steps)
+    found: list[Row] = []
+    taken: set[int] = set()
+    for step in material.steps:
+        href = reverse("step", args=[opened.file.pk, step.task_id, step.step_index])
+        found.append(_row(step, material, opened, axis, href="" if step.step_index in taken else href))
+        taken.add(step.step_index)
+    return tuple(found)
 
 
-def _row(step: Step, material: Material, opened: Opened, axis: Axis) -> Row:
+def _row(step: Step, material: Material, opened: Opened, axis: Axis, *, href: str) -> Row:
     attempts = material.attempts.get(step.step_index, [])
     calls = material.calls.get(step.step_index, [])
     served = timeline.served_by(step, material.runs)
@@ -92,7 +98,7 @@ def _row(step: Step, material: Material, opened: Opened, axis: Axis) -> Row:
     used = usage.of(calls) if calls else None
     return Row(
         index=step.step_index,
-        href=reverse("step", args=[opened.file.pk, step.task_id, step.step_index]),
+        href=href,
         tool=step.tool_name,
         effect=step.effect,
         state=signal.state,

@@ -12,6 +12,7 @@ L = TypeVar("L", bound=str)
 
 # Epoch readings by magnitude: seconds reach these sizes in the year 5138, milliseconds and microseconds likewise.
 _EPOCHS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (float("inf"), 1e9))
+_INTEGERS_END = 2**63
 _SHORTEST_EPOCH_TEXT = 9  # eight digits are a date: 20261101
 
 
@@ -106,9 +107,9 @@ class Cells:
         return None
 
     def needed_integer(self, name: str, default: int) -> int:
-        """A whole number; NULL and anything else is odd and becomes `default`."""
+        """A whole number that SQLite can be asked for; NULL and anything else is odd and becomes `default`."""
         value = self.integer(name)
-        if value is None:
+        if value is None or not -_INTEGERS_END <= value < _INTEGERS_END:
             self.mark(name)
             return default
         return value

@@ -1,10 +1,12 @@
 """Journals of other makers: steps by their dialect, tasks put together from steps.
 
-Such a table promises nothing: keys may be NULL or of another type, and several rows may share one.
+Such a table promises nothing: keys may be NULL or of another type, and several rows may share one. A row is found again
+under what its key is shown as.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,6 +22,11 @@ from journal.reader.pages import Page, cursor, place
 TASK_LIMIT = 10_000
 # Rows whose index is no number stand before the first step; a table full of them shows this many.
 _ODD_LIMIT = 100
+# In bytes. Longer ids fit in no address; they are cut and told apart by a hash.
+_LONGEST_ID = 1000
+_ID_SHOWN = 100
+# So many different cells may be shown as one id.
+_MOST_ALIKE = 1000
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -31,37 +38,63 @@ def _select(dialect: Dialect) -> str:
     )
 
 
-def _same_task(dialect: Dialect, task_id: str) -> str:
+def _same_task(connection: sqlite3.Connection, dialect: Dialect, task_id: str) -> tuple[str, tuple[str, ...]]:
+    """The condition, and its values, for the rows that are shown under this task id."""
+    column = dialect.task_id
     # A task without an id is shown under the empty one.
-    return f"({dialect.task_id} = ? OR {dialect.task_id} IS NULL)" if task_id == "" else f"{dialect.task_id} = ?"
+    exact = f"({column} = ? OR {column} IS NULL)" if task_id == "" else f"{column} = ?"
+    if connection.execute(f"SELECT 1 FROM {STEP_TABLE} WHERE {exact} LIMIT 1", (task_id,)).fetchone():
+        return exact, (task_id,)
+    # An id that is no sound text cannot be asked for by what it is shown as: all ids are looked through.
+    cell = f"typeof({column}) || hex({column})"
+    different = rows.fetch(connection, f"SELECT DISTINCT {column} AS task_id, {cell} AS cell FROM {STEP_TABLE}")
+    alike = tuple(cells.needed_text("cell") for cells in different if _task_id(cells) == task_id)[:_MOST_ALIKE]
+    return f"{cell} IN ({', '.join('?' * len(alike))})", alike
+
+
+def _task_id(cells: Cells) -> str:
+    text = cells.needed_text("task_id")
+    raw = text.encode()
+    if len(raw) <= _LONGEST_ID:
+        return text
+    cells.mark("task_id")
+    return f"{text[:_ID_SHOWN]}… ({hashlib.sha256(raw).hexdigest()[:16]})"
+
+
+def _at(dialect: Dialect, index: int) -> str:
+    """The condition for one index; rows whose index is no whole number are shown as -1."""
+    column = dialect.step_index
+    if index != -1:
+        return f"{column} = ?"
+    return f"({column} = ? OR typeof({column}) NOT IN ('integer', 'real') OR {column} <> CAST({column} AS INTEGER))"
 
 
 def _step(cells: Cells, dialect: Dialect) -> Step:
+    task_id = _task_id(cells)
     built = rows.step(cells)
     # Another maker's words for a status are not odd, only unknown to us.
     odd = tuple(name for name in built.odd if name != "status" or not built.status)
-    return replace(built, replayable=dialect.replayable, replayable_reason=dialect.reason, odd=odd)
+    return replace(built, task_id=task_id, replayable=dialect.replayable, replayable_reason=dialect.reason, odd=odd)
 
 
 def steps(
     connection: sqlite3.Connection, dialect: Dialect, task_id: str, *, after: int, limit: int, cap: int | None = None
 ) -> list[Step]:
-    """Steps past `after` by index; the first page begins with the rows whose index is no whole number.
+    """Steps past `after` by index; the first page begins with the rows whose index is negative or no whole number.
 
     With their payloads where `cap` says how much of each; a row without a whole key has none.
     """
-    same, index = _same_task(dialect, task_id), dialect.step_index
+    (same, ids), index = _same_task(connection, dialect, task_id), dialect.step_index
     found: list[Cells] = []
     if after < 0:
+        odd = f"(typeof({index}) <> 'integer' OR {index} < 0)"
         found = rows.fetch(
-            connection,
-            f"{_select(dialect)} WHERE {same} AND typeof({index}) <> 'integer' LIMIT ?",
-            (task_id, _ODD_LIMIT),
+            connection, f"{_select(dialect)} WHERE {same} AND {odd} ORDER BY {index} LIMIT ?", (*ids, _ODD_LIMIT)
         )
     found += rows.fetch(
         connection,
         f"{_select(dialect)} WHERE {same} AND typeof({index}) = 'integer' AND {index} > ? ORDER BY {index} LIMIT ?",
-        (task_id, after, limit),
+        (*ids, max(after, -1), limit),
     )
     listed = [_step(cells, dialect) for cells in found]
     if cap is None:
@@ -74,12 +107,14 @@ def steps(
 
 def step(connection: sqlite3.Connection, dialect: Dialect, task_id: str, index: int, *, cap: int) -> Step | None:
     """One step with its payload."""
-    where = f"{_same_task(dialect, task_id)} AND {dialect.step_index} = ?"
-    found = rows.fetch(connection, f"{_select(dialect)} WHERE {where} LIMIT 1", (task_id, index))
+    same, ids = _same_task(connection, dialect, task_id)
+    # The first of several in the order of the list.
+    where, key = f"{same} AND {_at(dialect, index)} ORDER BY {dialect.step_index} LIMIT 1", (*ids, index)
+    found = rows.fetch(connection, f"{_select(dialect)} WHERE {where}", key)
     if not found:
         return None
-    arguments = _payload(connection, dialect.arguments_json, where, (task_id, index), cap)
-    output = _payload(connection, dialect.output_json, where, (task_id, index), cap)
+    arguments = _payload(connection, dialect.arguments_json, where, key, cap)
+    output = _payload(connection, dialect.output_json, where, key, cap)
     named = (("arguments_json", arguments), ("output_json", output))
     built = _step(found[0], dialect)
     return replace(
@@ -99,7 +134,7 @@ def _payload(
     if column == "NULL":
         return payloads.NOTHING
     try:
-        row = connection.execute(f"SELECT rowid FROM {STEP_TABLE} WHERE {where} LIMIT 1", key).fetchone()
+        row = connection.execute(f"SELECT rowid FROM {STEP_TABLE} WHERE {where}", key).fetchone()
     except sqlite3.OperationalError:  # WITHOUT ROWID
         row = None
     if row is None or not isinstance(row[0], int):
@@ -129,14 +164,14 @@ def tasks(connection: sqlite3.Connection, dialect: Dialect, *, task_id: str | No
     not say whether another step was to come.
     """
     newest = f"max(coalesce({dialect.updated_at}, {dialect.created_at}))"
-    where = "" if task_id is None else f"WHERE {_same_task(dialect, task_id)}"
+    same, ids = ("1", ()) if task_id is None else _same_task(connection, dialect, task_id)
     found = rows.fetch(
         connection,
         f"SELECT {dialect.task_id} AS task_id, count(*) AS steps, sum({dialect.status} = 'pending') AS pending, "
         f"min({dialect.created_at}) AS created_at, {newest} AS updated_at, "
         f"sum({dialect.status} = 'failed') AS failed "
-        f"FROM {STEP_TABLE} {where} GROUP BY {dialect.task_id} ORDER BY {newest} DESC LIMIT ?",
-        (*(() if task_id is None else (task_id,)), TASK_LIMIT),
+        f"FROM {STEP_TABLE} WHERE {same} GROUP BY {dialect.task_id} ORDER BY {newest} DESC LIMIT ?",
+        (*ids, TASK_LIMIT),
     )
     return sorted((_task(cells) for cells in found), key=_order, reverse=True)
 
@@ -174,7 +209,7 @@ def _task(cells: Cells) -> Task:
     pending_steps = cells.integer("pending") or 0
     status = "running" if pending_steps else "failed" if cells.integer("failed") else "completed"
     return Task(
-        task_id=cells.needed_text("task_id"),
+        task_id=_task_id(cells),
         status=status,
         created_at=cells.time("created_at"),
         updated_at=cells.time("updated_at"),

@@ -76,7 +76,7 @@ def body(connection: sqlite3.Connection, sha256: str, *, cap: int = CAP) -> Payl
 
 def plain(connection: sqlite3.Connection, expression: str, table: str, where: str, key: tuple[object, ...]) -> Payload:
     """One payload cell of a table that cannot be read piece by piece; odd where it is larger than the limit."""
-    return _plain(connection, f"SELECT {expression} FROM {table} WHERE {where} LIMIT 1", key)
+    return _plain(connection, f"SELECT {expression} FROM {table} WHERE {where}", key)
 
 
 def _plain(connection: sqlite3.Connection, sql: str, key: tuple[object, ...]) -> Payload:
