@@ -10,13 +10,13 @@ from journal import clock, inbox
 from tests.journal.agent import rows, steps_of
 
 
-def decide(path: Path, kind: str, **other: Any) -> str:
-    """Post a decision about the first step of `t`, bound to what stands there; its message id."""
-    step = steps_of(path, "t")[0]
+def decide(path: Path, kind: str, about: str = "t", **other: Any) -> str:
+    """Post a decision about the first step of the task `about`, bound to what stands there; its message id."""
+    step = steps_of(path, about)[0]
     body = {
         "kind": "decision",
         "decision": kind,
-        "task_id": "t",
+        "task_id": about,
         "step_index": 0,
         "key": step["idempotency_key"],
         "payload_sha256": step["payload_sha256"],
@@ -29,5 +29,6 @@ def decide(path: Path, kind: str, **other: Any) -> str:
 
 
 def outcome(path: Path, message_id: str) -> str:
-    (row,) = rows(path, "SELECT outcome FROM agent_decision WHERE message_id = ?", message_id)
-    return str(row["outcome"])
+    """What became of the decision; empty while the writer has not taken it."""
+    found = rows(path, "SELECT outcome FROM agent_decision WHERE message_id = ?", message_id)
+    return str(found[0]["outcome"]) if found else ""

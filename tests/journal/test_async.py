@@ -11,11 +11,6 @@ from journal import OutcomeUnknown, Reply, StepFailed, TaskClosed, UnorderedStep
 from tests.journal.agent import DAY, World, opened, rows, steps_of, task_row
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
 class Async(World):
     """The world with async tools."""
 

@@ -16,11 +16,6 @@ BIG = "x" * 500_000
 KIB = 1024
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
 def grown(journal: Any) -> int:
     """Bytes in the log since it was last emptied."""
     return int(journal.path.with_name("j.db-wal").stat().st_size)

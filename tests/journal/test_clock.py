@@ -10,11 +10,6 @@ from tests.journal.agent import World, opened
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
-@pytest.fixture
 def moved(tmp_path, monkeypatch):
     file = tmp_path / "clock"
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))

@@ -4,48 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, inbox, tool
 from journal.request import Request
-from tests.journal.agent import World, opened, rows, serving, soon, status, steps_of, task_row
+from tests.journal.agent import opened, serving, soon, status, steps_of, task_row
+from tests.journal.operator import decide, outcome
 from tests.journal.raw_server import RawServer
 from tests.journal.raw_server import serving as listening
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
-@pytest.fixture
-def world():
-    return World()
-
-
-def decide(path, kind: str, task_id: str = "t", index: int = 0) -> str:
-    step = steps_of(path, task_id)[index]
-    body = {
-        "kind": "decision",
-        "decision": kind,
-        "task_id": task_id,
-        "step_index": index,
-        "key": step["idempotency_key"],
-        "payload_sha256": step["payload_sha256"],
-        "dispatches": 1,
-        "actor": "ann",
-        "reason": "I looked",
-        "expires_at": clock.text(clock.wall() + timedelta(minutes=15)),
-    }
-    return inbox.post(path, body)
-
-
-def outcome(path, message_id: str) -> str:
-    found = rows(path, "SELECT outcome FROM agent_decision WHERE message_id = ?", message_id)
-    return str(found[0]["outcome"]) if found else ""
 
 
 def is_held(path, task_id: str) -> bool:

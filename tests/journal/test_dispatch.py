@@ -16,11 +16,6 @@ from journal.store import Store
 from tests.journal.agent import World, opened, rows, steps_of
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
 def marked(store: Store, task_id: str = "t") -> attempts.Mark:
     return store.write(lambda tx: attempts.mark(tx, task_id, 0, generation=0), sync=True)
 

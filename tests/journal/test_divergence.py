@@ -8,17 +8,7 @@ from typing import Any
 import pytest
 
 from journal import Diverged, Journal, OutcomeUnknown, Reply, TaskClosed, codec, tool
-from tests.journal.agent import DAY, World, opened, steps_of, task_row
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
-@pytest.fixture
-def world():
-    return World()
+from tests.journal.agent import DAY, opened, steps_of, task_row
 
 
 def first_run(path, world, **arguments: Any) -> None:

@@ -11,11 +11,6 @@ from journal import UsageError, inbox
 from tests.journal.agent import World, opened, python, rows, task_row
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
 def submit(path, task_id, **more):
     body = {"kind": "submit", "handler": "triage", "task_id": task_id, "input": {"n": 1}}
     return inbox.post(path, {**body, **more})

@@ -8,17 +8,7 @@ import pytest
 
 from journal import JournalFailed
 from journal.reader import Reader
-from tests.journal.agent import World, opened
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
-@pytest.fixture
-def world():
-    return World()
+from tests.journal.agent import opened
 
 
 @pytest.mark.parametrize("effect", ["read", "write"])

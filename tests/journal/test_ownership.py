@@ -25,11 +25,6 @@ HOLD = """
 """
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
 def test_a_second_process_is_refused_with_the_first_ones_pid(path):
     with start(HOLD, path, "agent") as child:
         assert child.stdout is not None

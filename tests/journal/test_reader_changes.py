@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from journal.reader import Reader
-from tests.journal.rows import BOOT, a_boot, a_journal, a_step, a_task, an_attempt, writer
+from tests.journal.rows import BOOT, a_boot, a_journal, a_step, a_task, an_attempt
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return a_journal(tmp_path / "j.db")
-
-
-@pytest.fixture
-def agent(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(writer(path)) as connection:
-        yield connection
 
 
 def test_only_rows_past_the_revision_come_back_in_its_order(path: Path, agent: sqlite3.Connection):

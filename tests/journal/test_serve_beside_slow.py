@@ -15,7 +15,7 @@ import pytest
 from journal import StepWaiting, inbox, tool
 from journal.request import Request
 from journal.tools import http_tool
-from tests.journal.agent import World, opened, rows, serving, soon, start, status, steps_of, task_row
+from tests.journal.agent import opened, rows, serving, soon, start, status, steps_of, task_row
 from tests.journal.raw_server import RawServer, json_answer
 from tests.journal.raw_server import serving as listening
 from tests.journal.test_visits import Slow
@@ -46,16 +46,6 @@ DAEMON = """
         journal.serve(concurrency=1)
     print("left", flush=True)
 """
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
-@pytest.fixture
-def world():
-    return World()
 
 
 @pytest.fixture

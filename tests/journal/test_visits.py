@@ -56,11 +56,6 @@ class Slow:
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "j.db"
-
-
-@pytest.fixture
 def slow():
     return Slow()
 
