@@ -14,14 +14,30 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.running_dashboard import Up, free_port, get, port_is_free, soon
+from tests.running_dashboard import Up, a_data_folder, free_port, get, port_is_free, soon
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
+def beginning(tmp_path: Path) -> Iterator[Up]:
+    """One that starts for the first time."""
+    yield from _ended(Up(tmp_path / "data", free_port()))
+
+
+@pytest.fixture
 def running(tmp_path: Path) -> Iterator[Up]:
-    up = Up(tmp_path / "data", free_port())
+    """One that a test may end as it likes."""
+    yield from _ended(Up(a_data_folder(tmp_path / "data"), free_port()))
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """One that every test leaves alive and whole."""
+    yield from _ended(Up(a_data_folder(tmp_path_factory.mktemp("lasting") / "data"), free_port()))
+
+
+def _ended(up: Up) -> Iterator[Up]:
     try:
         yield up
     finally:
@@ -45,11 +61,11 @@ def test_a_stop_signal_ends_everything_within_8_seconds(running, number):
     assert "Traceback" not in running.output()
 
 
-def test_a_stop_signal_during_the_start_is_not_lost(running):
-    soon(lambda: len(running.processes()) >= 2, within=20)
-    running.process.send_signal(signal.SIGTERM)
-    assert running.process.wait(timeout=8) == 0
-    assert nothing_is_left(running)
+def test_a_stop_signal_during_the_first_start_is_not_lost(beginning):
+    soon(lambda: len(beginning.processes()) >= 2, within=20)
+    beginning.process.send_signal(signal.SIGTERM)
+    assert beginning.process.wait(timeout=8) == 0
+    assert nothing_is_left(beginning)
 
 
 def test_kill_9_of_the_parent_leaves_no_process_and_no_port_and_the_next_start_works(running):
@@ -93,7 +109,12 @@ def test_kill_9_of_both_at_once_ends_the_parts_too(running):
 
 def test_the_end_of_make_ends_everything(tmp_path):
     # A shell that stays, as make does, between the tester and the command.
-    up = Up(tmp_path / "data", free_port(), "--end-with-parent", argv=("/bin/sh", "-c", '"$@"; exit $?', "sh"))
+    up = Up(
+        a_data_folder(tmp_path / "data"),
+        free_port(),
+        "--end-with-parent",
+        argv=("/bin/sh", "-c", '"$@"; exit $?', "sh"),
+    )
     try:
         up.link()
         up.process.kill()
@@ -104,13 +125,14 @@ def test_the_end_of_make_ends_everything(tmp_path):
         up.end_hard()
 
 
-def test_a_second_one_on_the_same_folder_is_refused_with_the_first_ones_pid(running):
-    running.link()
-    second = Up(running.folder, free_port())
+@pytest.mark.xdist_group("up")
+def test_a_second_one_on_the_same_folder_is_refused_with_the_first_ones_pid(lasting):
+    lasting.link()
+    second = Up(lasting.folder, free_port())
     assert second.process.wait(timeout=30) == 1
-    assert f"runs as pid {running.process.pid}" in second.output()
+    assert f"runs as pid {lasting.process.pid}" in second.output()
     assert "Traceback" not in second.output()
-    assert running.process.poll() is None
+    assert lasting.process.poll() is None
 
 
 def test_a_port_in_use_is_one_line_and_an_exit_code(tmp_path):
@@ -121,44 +143,47 @@ def test_a_port_in_use_is_one_line_and_an_exit_code(tmp_path):
     assert up.output().count("\n") == 1
 
 
-def test_a_killed_part_is_started_again_and_its_orphans_are_ended(running):
-    running.link()
-    soon(lambda: len(running.named("qcluster")) >= 4, within=15)
-    before = {process.pid for process in running.named("qcluster")}
-    (supervisor,) = psutil.Process(running.process.pid).children()
+@pytest.mark.xdist_group("up")
+def test_a_killed_part_is_started_again_and_its_orphans_are_ended(lasting):
+    lasting.link()
+    soon(lambda: len(lasting.named("qcluster")) >= 4, within=15)
+    before = {process.pid for process in lasting.named("qcluster")}
+    (supervisor,) = psutil.Process(lasting.process.pid).children()
     worker = next(child for child in supervisor.children() if "qcluster" in child.cmdline())
     worker.kill()
-    soon(lambda: len({process.pid for process in running.named("qcluster")} - before) >= 4, within=15)
-    assert before.isdisjoint({process.pid for process in running.named("qcluster")})
-    assert "worker ended (SIGKILL); it starts again in 1 s." in running.output()
+    soon(lambda: len({process.pid for process in lasting.named("qcluster")} - before) >= 4, within=15)
+    assert before.isdisjoint({process.pid for process in lasting.named("qcluster")})
+    assert "worker ended (SIGKILL); it starts again in 1 s." in lasting.output()
 
 
-def test_a_killed_web_worker_comes_back(running):
-    running.link()
-    (supervisor,) = psutil.Process(running.process.pid).children()
+@pytest.mark.xdist_group("up")
+def test_a_killed_web_worker_comes_back(lasting):
+    lasting.link()
+    (supervisor,) = psutil.Process(lasting.process.pid).children()
     web = next(child for child in supervisor.children() if "granian" in child.cmdline())
     serving = next(child for child in web.children() if "dashboard.wsgi:application" in child.cmdline())
     serving.kill()
-    soon(lambda: not port_is_free(running.port) and serving.pid not in [p.pid for p in running.processes()], within=15)
+    soon(lambda: not port_is_free(lasting.port) and serving.pid not in [p.pid for p in lasting.processes()], within=15)
 
     def answers() -> bool:
         with contextlib.suppress(OSError):
-            return get(running.port, "/healthz")[0] in {200, 503}
+            return get(lasting.port, "/healthz")[0] in {200, 503}
         return False
 
     soon(answers, within=15)
-    assert get(running.port, "/sign-in/")[0] == 200
+    assert get(lasting.port, "/sign-in/")[0] == 200
 
 
-def test_the_real_static_files_are_served_under_hashed_names_and_refuse_a_foreign_host(running):
-    running.link()
-    _, page = get(running.port, "/sign-in/")
+@pytest.mark.xdist_group("up")
+def test_the_real_static_files_are_served_under_hashed_names_and_refuse_a_foreign_host(lasting):
+    lasting.link()
+    _, page = get(lasting.port, "/sign-in/")
     addresses = re.findall(rb'(?:href|src)="(/static/[^"]+)"', page)
     assert addresses
     for address in addresses:
         path = address.decode()
-        assert get(running.port, path)[0] == 200
-        request = urllib.request.Request(f"http://127.0.0.1:{running.port}{path}", headers={"Host": "evil.example"})
+        assert get(lasting.port, path)[0] == 200
+        request = urllib.request.Request(f"http://127.0.0.1:{lasting.port}{path}", headers={"Host": "evil.example"})
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=10)
         refused.value.close()

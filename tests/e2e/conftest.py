@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, 
 
 from tests.browsers_loop import browsers_loop
 from tests.e2e.desk import ALIVE, KILLED, STOPPED, SUPERVISED, Desk, sentence
-from tests.running_dashboard import Up, free_port
+from tests.running_dashboard import Up, a_data_folder, free_port
 
 # `sign_in(person, role=..., statuses=..., **options of a browser context)`
 SignIn: TypeAlias = Callable[..., Page]
@@ -51,7 +51,7 @@ def page(browser: Browser) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """A running dashboard without journals; its sign-in link is `dashboard.link()`."""
-    up = Up(tmp_path_factory.mktemp("dashboard") / "data", free_port())
+    up = Up(a_data_folder(tmp_path_factory.mktemp("dashboard") / "data"), free_port())
     try:
         up.link()
         yield up

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +13,7 @@ from agents.demo.ledger import Effect
 from journal import post_submit
 from tests.crash import looking
 from tests.crash.scene import ROOT, AgentProcess, Scene
-from tests.running_dashboard import Up, free_port, get
+from tests.running_dashboard import Up, a_data_folder, clean_environment, free_port, get
 
 # The step of `errand` that changes something outside.
 ERRAND = 1
@@ -34,7 +32,7 @@ class Desk:
         self.journals.mkdir()
         (folder / "scene").mkdir()
         self.scene = Scene(folder / "scene")
-        self._data = folder / "data"
+        self._data = a_data_folder(folder / "data")
         self._stack = ExitStack()
         self._cookies: dict[str, list[dict[str, object]]] = {}
 
@@ -114,14 +112,10 @@ class Desk:
         command = [sys.executable, str(ROOT / "manage.py"), "login-link", "--user", person, "--role", role]
         own = {"STEPKEEPER_DATA": str(self._data), "PORT": str(self.up.port), **self._environment}
         return subprocess.run(
-            command, env={**_clean(os.environ), **own}, check=True, capture_output=True, text=True
+            command, env={**clean_environment(), **own}, check=True, capture_output=True, text=True
         ).stdout.strip()
 
 
 def sentence(task_id: str) -> str:
     """The text an errand sends."""
     return f"On behalf of {task_id}."
-
-
-def _clean(environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environ.items() if not name.startswith(("STEPKEEPER_", "DJANGO_"))}
