@@ -26,6 +26,7 @@ STEPKEEPER_DECISION_TTL = environment.DECISION_TTL.read()
 STEPKEEPER_INTENT_ALERT = environment.INTENT_ALERT.read()
 STEPKEEPER_DISK_WARN = environment.DISK_WARN.read()
 STEPKEEPER_DISK_CRITICAL = environment.DISK_CRITICAL.read()
+STEPKEEPER_WEB_PATIENCE = 2.0  # seconds the web process waits for a lock on our own database; then it answers 503
 if STEPKEEPER_DISK_WARN >= STEPKEEPER_DISK_CRITICAL:
     raise ImproperlyConfigured(
         f"STEPKEEPER_DISK_WARN is {STEPKEEPER_DISK_WARN} and STEPKEEPER_DISK_CRITICAL is {STEPKEEPER_DISK_CRITICAL}: "
@@ -164,7 +165,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(name)s %(levelname)s %(message)s", "datefmt": "%H:%M:%S"}},
-    # /healthz answers 503 while the parts start; that answer is its job, not an event for the log.
+    # /healthz answers 503 while the parts start, any page while the database is busy: answers, not events for the log.
     "filters": {
         "not_503": {
             "()": "django.utils.log.CallbackFilter",

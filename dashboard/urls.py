@@ -24,6 +24,8 @@ from dashboard.views import (
     tasks,
 )
 
+handler500 = "dashboard.views.faults.fault"
+
 register_converter(TaskIdConverter, "task")
 register_converter(StepIndexConverter, "step")
 

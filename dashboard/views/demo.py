@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
@@ -23,10 +24,11 @@ def kill(request: HttpRequest, agent: str) -> HttpResponseBase:
     from agents.demo import story
 
     try:
-        pid = story.kill(agent)
+        with transaction.atomic():  # no kill that cannot be written down
+            audit.record("kill agent", actor=request.user, detail=agent)
+            pid = story.kill(agent)
     except LookupError as error:
         raise Http404("The demo has no such agent.") from error
-    audit.record("kill agent", actor=request.user, detail=agent)
     killed = f"Killed {agent} (pid {pid}) with SIGKILL. Its supervisor starts it again."
     messages.success(request, killed if pid else f"{agent} is not running now.")
     return redirect("overview")

@@ -6,6 +6,7 @@ import os
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -47,9 +48,10 @@ def acknowledge(request: HttpRequest, journal: int) -> HttpResponseBase:
     if not form.is_valid():
         return render(request, "journals/rewound.html", {"page": rewound.build(file, form)}, status=422)
     file.highest_revision = form.cleaned_data["fell_from"]
-    if not discovery.acknowledge(file):
-        return _gone(request)
-    audit.record(ACKNOWLEDGE, actor=request.user, detail=form.cleaned_data["reason"], journal=file)
+    with transaction.atomic():
+        if not discovery.acknowledge(file):
+            return _gone(request)
+        audit.record(ACKNOWLEDGE, actor=request.user, detail=form.cleaned_data["reason"], journal=file)
     messages.success(request, "Acknowledged: the index reads this journal anew, within seconds.")
     return redirect("journals")
 

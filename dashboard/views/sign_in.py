@@ -7,6 +7,7 @@ from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -25,8 +26,9 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     form = AuthenticationForm(request, data=request.POST or None)
     if request.method == "POST":
         if form.is_valid():
-            login(request, form.get_user())
-            audit.record(SIGN_IN, actor=request.user, detail="By name and password.")
+            with transaction.atomic():  # all or nothing, where the database is busy
+                login(request, form.get_user())
+                audit.record(SIGN_IN, actor=request.user, detail="By name and password.")
             return redirect(_next(request))
         # Only a name that exists is written down: people type passwords into the wrong field.
         claimed = User.objects.filter(username=form.data.get("username", "")[:150]).first()
@@ -40,11 +42,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     """The one-time link: GET shows a button and uses nothing up (previews and prefetches open links too)."""
     if request.method == "POST":
-        user = login_link.take(token)
-        if user is not None:
-            login(request, user, backend=BACKEND)
-            audit.record(SIGN_IN, actor=user, detail="By a one-time link, which is used up now.")
-            return redirect(settings.LOGIN_REDIRECT_URL)
+        with transaction.atomic():  # a link is used up only by whom it let in
+            user = login_link.take(token)
+            if user is not None:
+                login(request, user, backend=BACKEND)
+                audit.record(SIGN_IN, actor=user, detail="By a one-time link, which is used up now.")
+                return redirect(settings.LOGIN_REDIRECT_URL)
         detail = "By a one-time link that was used, has expired, or never was."
         audit.record(SIGN_IN, actor=login_link.owner(token), allowed=False, detail=detail)
         return render(request, "sign_in/spent.html", status=410)
