@@ -21,6 +21,12 @@ def to_dollars(pico: int) -> Decimal:
     return amount if amount.as_tuple().exponent not in range(1, 30) else amount.quantize(Decimal(1))
 
 
+def known_sum(*counts: int | None) -> int | None:
+    """The sum of what was reported; None, which is not 0, where nothing was."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
 @dataclass(frozen=True, slots=True)
 class Money:
     """A sum over model calls. `amount` None: there were calls and none could be priced; that is not $0."""

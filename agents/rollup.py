@@ -10,6 +10,7 @@ from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import Coalesce
 
 from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile, SpendHour
+from agents.money import known_sum
 
 _UNPRICED = Q(cost_pico__isnull=True)
 _Place = tuple[str, str, str]  # agent, model, tool
@@ -41,7 +42,7 @@ def rebuild_hours(journal: JournalFile, hours: Iterable[datetime]) -> None:
                 row.saved_calls += saved.calls
                 row.saved_tokens += saved.tokens
                 row.saved_unpriced_calls += saved.unpriced
-                row.saved_pico = _plus(row.saved_pico, saved.pico)
+                row.saved_pico = known_sum(row.saved_pico, saved.pico)
         SpendHour.objects.filter(journal=journal, hour=hour).delete()
         SpendHour.objects.bulk_create(rows.values())
 
@@ -60,7 +61,7 @@ def rebuild_tasks(journal: JournalFile, task_ids: Collection[str]) -> None:
             for saved in _saved(run).values():
                 total.tokens += saved.tokens
                 total.unpriced += saved.unpriced
-                total.pico = _plus(total.pico, saved.pico)
+                total.pico = known_sum(total.pico, saved.pico)
         IndexedTask.objects.filter(journal=journal, task_id=task_id).update(
             tokens_in=spent["s_in"],
             tokens_out=spent["s_out"],
@@ -134,9 +135,3 @@ def _saved(run: IndexedRun) -> dict[_Place, _Saved]:
 def _hour(journal: JournalFile, hour: datetime, place: _Place) -> SpendHour:
     agent, model, tool = place
     return SpendHour(journal=journal, hour=hour, agent=agent, model=model, tool=tool)
-
-
-def _plus(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one + other

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import QuerySet, Sum
 
 from agents.models import SpendHour
-from agents.money import Money
+from agents.money import Money, known_sum
 from journal import clock
 
 Cut = Literal["day", "agent", "model", "tool"]
@@ -43,7 +43,7 @@ class SpendRow:
 
     @property
     def tokens(self) -> int | None:
-        return _plus(self.tokens_in, self.tokens_out)
+        return known_sum(self.tokens_in, self.tokens_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _merged(several: Iterable[_Counts]) -> _Counts:
     merged: _Counts = {}
     for counts in several:
         for name, count in counts.items():
-            merged[name] = _plus(merged.get(name), count)
+            merged[name] = known_sum(merged.get(name), count)
     return merged
 
 
@@ -202,9 +202,3 @@ def _day(moment: datetime) -> datetime:
 def _dearest(row: SpendRow) -> tuple[bool, float, int, str]:
     amount = row.cost.amount
     return (amount is None, -float(amount or 0), -(row.tokens or 0), row.label)
-
-
-def _plus(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one + other

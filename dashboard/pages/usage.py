@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from agents import prices
-from agents.money import Money
+from agents.money import Money, known_sum
 from journal import clock
 from journal.models import ModelCall
 
@@ -23,8 +23,7 @@ class Usage:
 
     @property
     def tokens(self) -> int | None:
-        known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
-        return sum(known) if known else None
+        return known_sum(self.tokens_in, self.tokens_out)
 
 
 def of(calls: Iterable[ModelCall]) -> Usage:
@@ -35,8 +34,8 @@ def of(calls: Iterable[ModelCall]) -> Usage:
     for call in calls:
         count += 1
         tokens = tokens_of(call)
-        tokens_in = _add(tokens_in, tokens.total_in)
-        tokens_out = _add(tokens_out, tokens.total_out)
+        tokens_in = known_sum(tokens_in, tokens.total_in)
+        tokens_out = known_sum(tokens_out, tokens.total_out)
         cost = price_of(call).amount
         if cost is None:
             unpriced += 1
@@ -56,7 +55,3 @@ def price_of(call: ModelCall) -> prices.Price:
     """The price of one response, at the time it was made."""
     at = call.started_at or clock.wall()
     return prices.price(tokens_of(call), model=call.model or call.request_model, tier=call.service_tier, at=at)
-
-
-def _add(total: int | None, more: int | None) -> int | None:
-    return total if more is None else (total or 0) + more

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents.lines import TaskLine
-from agents.money import Money
+from agents.money import Money, known_sum
 from dashboard import signals, visible, wording
 from dashboard.empty_states import EMPTY_STATES, EmptyState
 from dashboard.pages import frame
@@ -192,5 +192,4 @@ def task_state(state: str, reason: str = "") -> SafeString:
 @register.filter
 def tokens(line: TaskLine) -> int | None:
     """Input and output together; None where neither was reported."""
-    known = [amount for amount in (line.tokens_in, line.tokens_out) if amount is not None]
-    return sum(known) if known else None
+    return known_sum(line.tokens_in, line.tokens_out)
