@@ -60,6 +60,7 @@ def send(
     redispatch: bool,
     guard: Callable[[], str | None],
     environ: Mapping[str, str],
+    reads: bool = False,
 ) -> Outcome:
     """Dispatch the frozen bytes once and say what that proves. Blocks at most the profile's timeout.
 
@@ -78,6 +79,7 @@ def send(
         now=clock.moment(),
         detail=exchange.detail,
         truncated=exchange.truncated,
+        reads=reads,
     )
     secrets = resolved.secrets
     return replace(outcome, output=redact(outcome.output, secrets), detail=redact_text(outcome.detail, secrets))
@@ -198,19 +200,17 @@ def _transfer(request: Resolved, timeout: timedelta, progress: _Progress) -> Exc
 
 
 def _read(response: Any) -> tuple[bytes, bool]:
-    parts, size = [], 0
+    body = bytearray()
     for part in response.iter_bytes():
-        parts.append(part)
-        size += len(part)
-        if size > MAX_BODY:
-            return b"".join(parts)[:MAX_BODY], True
-    return b"".join(parts), False
+        body += part
+        if len(body) > MAX_BODY:
+            return bytes(body[:MAX_BODY]), True
+    return bytes(body), False
 
 
 def _target(url: str) -> bytes:
     rest = url.partition("://")[2]
-    place = next((number for number, character in enumerate(rest) if character in "/?"), len(rest))
-    target = rest[place:]
+    target = rest[next((number for number, character in enumerate(rest) if character in "/?"), len(rest)) :]
     return (target if target.startswith("/") else f"/{target}").encode("ascii")
 
 

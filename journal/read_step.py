@@ -90,7 +90,7 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
             from journal import http
 
             return http.send(
-                request, profile=profile, redispatch=False, guard=lambda: None, environ=desk.secrets.environ
+                request, profile=profile, redispatch=False, guard=lambda: None, environ=desk.secrets.environ, reads=True
             )
 
         outcome: Outcome = yield Call(send)

@@ -14,8 +14,17 @@ class NotJSON(ValueError):
 
 def is_json(headers: Mapping[str, str]) -> bool:
     """Whether the answer declares JSON."""
-    kind = header(headers, "content-type").partition(";")[0].strip().lower()
+    kind = _kind(headers)
     return kind == "application/json" or kind.endswith("+json")
+
+
+def is_page(headers: Mapping[str, str]) -> bool:
+    """Whether the answer declares a web page."""
+    return _kind(headers) in ("text/html", "application/xhtml+xml")
+
+
+def _kind(headers: Mapping[str, str]) -> str:
+    return header(headers, "content-type").partition(";")[0].strip().lower()
 
 
 def header(headers: Mapping[str, str], name: str) -> str:

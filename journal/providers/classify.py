@@ -52,11 +52,13 @@ def classify(
     now: Moment,
     detail: str = "",
     truncated: bool = False,
+    reads: bool = False,
 ) -> Outcome:
     """The verdict of one dispatch, by the rows of providers.md part 3; what no row names is `unknown`, `other`.
 
     `failure`: dns, not_connected, tls, stale, local (nothing was written) or lost_answer. `redispatch`: a dispatch of
-    this intent may have arrived before. `truncated`: the body was longer than is read.
+    this intent may have arrived before. `truncated`: the body was longer than is read. `reads`: nothing is changed,
+    so that a web page may be the very answer.
     """
     if failure in _UNSENT:
         kind, words = _UNSENT[failure]
@@ -66,6 +68,9 @@ def classify(
         return Outcome("unknown", "lost_answer", status, f"The answer was lost{cause}.")
     marked = _marked(profile, headers)
     if 200 <= status < 300:
+        if body and bodies.is_page(headers) and not (marked or reads):
+            # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
+            return Outcome("unknown", "other", status, f"HTTP {status}, but a web page: {bodies.excerpt(body)}")
         return _success(profile, status, headers, body, marked=marked, redispatch=redispatch, truncated=truncated)
     text = f"HTTP {status}: {bodies.excerpt(body)}" if body else f"HTTP {status}"
     if status < 200:
@@ -114,7 +119,7 @@ def _success(
     try:
         output, found = _output(profile, headers, body)
     except ValueError as error:
-        # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
+        # Row 12 again: not what was declared.
         return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {bodies.excerpt(body)}")
     text = f"HTTP {status}" if found else f"HTTP {status}; the answer has no {profile.adopt!r}."
     return Outcome("applied", kind, status, text, output=output, has_output=found)
