@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from journal.errors import StepkeeperError, UsageError
+from journal.errors import InvalidArguments, StepkeeperError, UsageError
 from journal.models import FrozenRequest
 from journal.providers.profile import Profile
 from journal.request import (
@@ -48,13 +48,14 @@ class Resolved:
 def freeze(request: Request, *, profile: Profile, key: str) -> FrozenRequest:
     """The request as it will be sent, key header included; the same input gives the same bytes.
 
-    Raises UsageError where the request already carries the profile's key header.
+    Raises InvalidArguments where the request already carries the profile's key header.
     """
     headers = list(request.headers)
     names = {name.lower() for name, _ in headers}
     if profile.key_placement == "header":
+                path="$",
         if profile.key_name.lower() in names:
-            raise UsageError(
+            raise InvalidArguments(
                 f"Request header {profile.key_name!r}: belongs to the profile {profile.name!r}.",
                 hint="Leave it out; the journal puts the key there.",
             )

@@ -1,23 +1,43 @@
-"""The step of a call that was refused: committed as failed, so that the model's call has an answer on resume."""
+"""The step of a model's call. One that is refused is committed as failed, so that it has an answer on resume."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from journal import codec, failures, keys, steps
 from journal.errors import InvalidArguments
 from journal.models import Step
 from journal.ops import Read, Steps, Write
-from journal.protocol import check_divergence
+from journal.protocol import check_divergence, tool_step
+from journal.reply import call_of
 from journal.session import Session, stored_outcome
 from journal.settle import settle
+from journal.tools import Tool
 from journal.transaction import Transaction
 
 # A model may answer with any text where a tool's name should be.
 _NAME_CHARACTERS = 200
 
 
-def refused_step(
+def called_step(session: Session, tool: Tool | None, index: int, call: Any) -> Steps[Any]:
+    """Run one call of a Reply; an unknown tool or refused arguments fail the step it would have been."""
+    name, given = call_of(call)
+    try:
+        if isinstance(call, Mapping) and "refused" in call:
+            raise InvalidArguments(str(call["refused"]), path=str(call.get("path", "$")))
+        if tool is None:
+            raise InvalidArguments(f"Tool {name!r}: not among this agent's tools.", path="$")
+        if not isinstance(given, dict):
+            raise InvalidArguments(f"Tool {name}: its arguments are not an object.", path="$")
+        arguments = tool.bind((), given)
+        return (yield from tool_step(session, tool, index, arguments, codec.dumps(arguments)))
+    except InvalidArguments as error:
+        effect = "read_only" if tool is None else tool.effect
+        return (yield from _refused_step(session, name, effect, index, given, error))
+
+
+def _refused_step(
     session: Session, name: str, effect: str, index: int, arguments: Any, error: InvalidArguments
 ) -> Steps[Any]:
     """Store the refusal as this step's failure and raise it; a resume raises the same from the journal."""
@@ -34,17 +54,20 @@ def refused_step(
         arguments_json=text,
     )
 
+    stored: Step | None = None
     if index < session.stored:
-        stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        stored = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
         if stored is not None and stored.status == "pending" and stored.effect == "mutating":
             stored = yield from settle(desk, session.task_id, index)
         if stored is not None:
             yield from check_divergence(session, stored, new, {})
-            return stored_outcome(session, stored)
+            if stored.status != "pending":
+                return stored_outcome(session, stored)
 
     def commit(tx: Transaction) -> None:
         session.begin(tx)
-        steps.insert(tx, new)
+        if stored is None:
+            steps.insert(tx, new)
         steps.end(tx, new.task_id, index, "failed", failure)
 
     yield Write(desk.store, commit)

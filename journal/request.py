@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import AnyStr, Final
 
-from journal.errors import UsageError
+from journal.errors import InvalidArguments, UsageError
 
 # A reference is told from ordinary text by this nonce: text that comes from a model can never become one.
 _NONCE: Final = os.urandom(16).hex()
@@ -104,7 +104,7 @@ class Request:
     """One HTTP request, made by a tool from its arguments alone; `env()` may stand in its URL, headers and body.
 
     `json` becomes compact UTF-8 JSON once, here; `data` is sent as it is (text as UTF-8). Give one of them or neither.
-    Raises UsageError for what could not be sent twice alike: see `docs/providers.md`.
+    Raises InvalidArguments for what could not be sent twice alike: see `docs/providers.md`.
     """
 
     method: str
@@ -123,13 +123,17 @@ class Request:
         data: bytes | str | None = None,
         content_type: str | None = None,
     ) -> None:
-        if json is not _UNSET and data is not None:
-            raise UsageError("Request: both json and data were given.", hint="Give the body once.")
         is_json = json is not _UNSET
-        body = _json_body(json) if is_json else data.encode() if isinstance(data, str) else bytes(data or b"")
-        object.__setattr__(self, "method", _method(method))
-        object.__setattr__(self, "url", check_url(str(url)))
-        object.__setattr__(self, "headers", _headers(headers or {}, content_type, is_json))
+        try:
+            if is_json and data is not None:
+                raise UsageError("Request: both json and data were given.", hint="Give the body once.")
+            body = _json_body(json) if is_json else data.encode() if isinstance(data, str) else bytes(data or b"")
+            object.__setattr__(self, "method", _method(method))
+            object.__setattr__(self, "url", check_url(str(url)))
+            object.__setattr__(self, "headers", _headers(headers or {}, content_type, is_json))
+        except UsageError as error:
+            # A tool makes its request of its arguments alone: what cannot be sent was in them.
+            raise InvalidArguments(error.message, path="$", hint=error.hint) from error.__cause__
         object.__setattr__(self, "body", body)
         object.__setattr__(self, "is_json", is_json)
 

@@ -15,7 +15,6 @@ from journal.ending import record_end
 from journal.errors import (
     Diverged,
     ForkedTask,
-    InvalidArguments,
     JournalFailed,
     StepFailed,
     StepHeld,
@@ -30,7 +29,7 @@ from journal.freeze import MissingReference
 from journal.model_step import model_step, prompt_of
 from journal.ops import Steps, drive, drive_async
 from journal.protocol import tool_step
-from journal.refused import refused_step
+from journal.refused import called_step
 from journal.reply import call_of
 from journal.session import Session
 from journal.tools import Tool, require_tool
@@ -157,29 +156,16 @@ class Task:
             self._journal.forget_task(self.task_id)
 
     def _answer(self, call: Any) -> Any:
-        """Run one call of a Reply; an unknown tool or refused arguments fail the step they would have been."""
-        name, arguments = call_of(call)
+        """Run one call of a Reply; a tool that fails, or a call that is refused, is answered with StepFailed."""
+        name, _ = call_of(call)
         tool = self._journal.tools.get(name)
-        index = self._next
+        index = self._take_index(name)
         try:
-            if isinstance(call, Mapping) and "refused" in call:
-                raise InvalidArguments(str(call["refused"]), path=str(call.get("path", "$")))
-            if tool is None:
-                raise InvalidArguments(f"Tool {name!r}: not among this agent's tools.", path="$")
-            if not isinstance(arguments, dict):
-                raise InvalidArguments(f"Tool {name}: its arguments are not an object.", path="$")
-            return self.run(tool, **arguments)
+            return self._drive(
+                called_step(self._session, tool, index, call), asynchronous=tool is not None and tool.is_async
+            )
         except StepFailed as error:
             return error
-        except InvalidArguments as error:
-            if self._next == index:
-                self._take_index(name)
-            try:
-                effect = "read_only" if tool is None else tool.effect
-                refused = refused_step(self._session, name, effect, index, arguments, error)
-                return self._drive(refused, asynchronous=False)
-            except StepFailed as failed:
-                return failed
 
     def _take_index(self, name: str) -> int:
         if _current() != self._owner:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from journal import Reply, StepFailed, codec
+from journal import Journal, Reply, Request, StepFailed, codec, http_tool
 from tests.journal.agent import opened, rows, steps_of
 
 
@@ -39,6 +39,38 @@ def test_act_runs_every_call_of_a_reply_and_asks_the_model_once(path, world):
     assert "$.arguments.number: is inf" in shown[0][4]
     statuses = [step["status"] for step in steps_of(path, "t")]
     assert statuses == ["committed"] * 4 + ["failed"] * 6 + ["committed"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_call_whose_request_is_refused_fails_alone(path, world, asynchronous):
+    def made(subject: str, place: str) -> Request:
+        return Request("POST", f"http://127.0.0.1/{place}", headers={"X-Subject": subject}, json={})
+
+    async def made_later(subject: str, place: str) -> Request:
+        return made(subject, place)
+
+    mail = http_tool(effect="mutating", name="mail")(made_later if asynchronous else made)
+
+    def choose(question: str) -> Reply:
+        world.calls.append(("choose", question))
+        return Reply(
+            "",
+            calls=[
+                ("mail", {"subject": "a\nb", "place": "x"}),
+                ("mail", {"subject": "a", "place": "ä b"}),
+                ("read", {"number": 2}),
+            ],
+        )
+
+    shown = []
+    for _ in range(2):
+        with Journal(path, agent="triage", tools=[*world.tools(), mail]) as journal, journal.task("t") as task:
+            shown.append([str(output) for output in task.act(choose, "q")])
+    assert shown[0] == shown[1]
+    assert "'X-Subject': its value holds a control character" in shown[0][0]
+    assert "non-ASCII" in shown[0][1]
+    assert world.names() == ["choose", "read"]
+    assert [step["status"] for step in steps_of(path, "t")] == ["committed", "failed", "failed", "committed"]
 
 
 def test_a_reply_that_is_no_reply_and_a_reply_full_of_odd_values_are_kept(path, world):
