@@ -60,7 +60,10 @@ class Tool:
         arguments = dict(bound.arguments)
         for parameter in self.signature.parameters.values():
             if parameter.kind is parameter.VAR_KEYWORD:
-                arguments.update(arguments.pop(parameter.name))
+                more = arguments.pop(parameter.name)
+                if twice := more.keys() & (arguments.keys() | ({"call"} if self.takes_call else set())):
+                    raise InvalidArguments(f"Tool {self.name}: {min(twice)!r} is given twice.", path=f"$.{min(twice)}")
+                arguments.update(more)
         return arguments
 
     def defaults(self) -> dict[str, Any]:

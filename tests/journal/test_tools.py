@@ -49,6 +49,23 @@ def test_extra_keywords_and_positional_only_parameters_are_stored_by_name(path, 
     assert codec.loads(steps_of(path, "t")[0]["arguments_json"]) == {"first": 1, "second": 2, "third": 3}
 
 
+def test_a_keyword_does_not_take_the_place_of_another_argument(path, world):
+    @tool(effect="mutating")
+    def odd(first: int, /, **more: int) -> int:
+        raise AssertionError("called")
+
+    @tool(effect="mutating")
+    def called(call: Any, **more: int) -> int:
+        raise AssertionError("called")
+
+    with opened(path, world) as journal, journal.task("t") as task:
+        with pytest.raises(InvalidArguments, match="odd: 'first' is given twice"):
+            task.run(odd, 1, first=2)
+        with pytest.raises(InvalidArguments, match="called: 'call' is given twice"):
+            task.run(called, call=2)
+    assert steps_of(path, "t") == []
+
+
 def test_a_bare_function_is_refused_with_how_to_declare_it(path, world):
     def delete(name: str) -> None:
         raise AssertionError("called")
