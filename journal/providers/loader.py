@@ -51,3 +51,5 @@ def _parse(text: str, path: str) -> Mapping[str, object]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ProfileError(f"Providers file {path}: not TOML: {error}.", hint="Correct that line.") from error
+    except RecursionError:
+        raise ProfileError(f"Providers file {path}: nested too deeply.", hint="No field nests so deep.") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -33,6 +34,7 @@ _COSTS = ("cost_only", "visible", "money")
 # Seconds and a tenth: what the promise may be off by, our clock and theirs.
 _LEAST_MARGIN = timedelta(seconds=60)
 _KEY_LENGTH = 64
+_STATUSES = re.compile(r"[1-5](xx|[0-9]{2})")
 
 
 def read(name: str, table: Mapping[str, object]) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def read(name: str, table: Mapping[str, object]) -> dict[str, Any]:
     fields = Fields(name, table, FIELDS)
     try:
         canonical = canonical_json(table)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ProfileError(f"Profile {name}: {error}.", hint="Write times as texts.") from error
     found: dict[str, Any] = {
         "canonical": canonical,
@@ -49,7 +51,7 @@ def read(name: str, table: Mapping[str, object]) -> dict[str, Any]:
         "duplicate_cost": fields.word("duplicate_cost", _COSTS, "money"),
         "ambiguous": fields.statuses("ambiguous", AMBIGUOUS),
         "adopt": fields.text("adopt"),
-        "remake_headers": fields.texts("remake_headers", ("Authorization", "Date")),
+        "remake_headers": _remade(fields),
         "status": read_status(fields),
     }
     found |= _key(fields) | _retention(fields) | _replay(fields) | _rate_limit(fields) | _transport(fields)
@@ -76,6 +78,14 @@ def _key(fields: Fields) -> dict[str, Any]:
             "max_bytes", f"at least {length}: a key is never cut, and this one is too long for the provider"
         )
     return {"key_placement": placement, "key_name": name, "key_quote": quote}
+
+
+def _remade(fields: Fields) -> tuple[str, ...]:
+    names = fields.texts("remake_headers", ("Authorization", "Date"))
+    try:
+        return tuple(check_header_name(name) for name in names)
+    except UsageError:
+        raise fields.wrong("remake_headers", "a list of header names") from None
 
 
 def _retention(fields: Fields) -> dict[str, Any]:
@@ -105,16 +115,22 @@ def _retention(fields: Fields) -> dict[str, Any]:
 
 def _replay(fields: Fields) -> dict[str, Any]:
     replay = fields.sub("replay", ("marker", "promised", "stored"))
-    replay.texts("stored", ("2xx",))
+    stored = replay.table.get("stored", ["2xx"])
+    if not isinstance(stored, list) or not all(_STATUSES.fullmatch(str(one)) for one in stored):
+        raise replay.wrong("stored", 'a list of statuses and their classes, such as ["2xx", "4xx", 500]')
     found = replay.table.get("marker", {})
     if not isinstance(found, Mapping) or len(found) > 1:
         raise replay.wrong("marker", 'one header and its value, { "Idempotent-Replayed" = "true" }')
     marker = None
     for name, value in found.items():
         try:
-            marker = (check_header_name(name), check_header_value(name, value if isinstance(value, str) else "\n"))
+            # An empty value would make a marker of every answer that lacks the header.
+            marker = (
+                check_header_name(name),
+                check_header_value(name, value if value and isinstance(value, str) else "\n"),
+            )
         except UsageError:
-            raise replay.wrong("marker", "one header and its value as text") from None
+            raise replay.wrong("marker", "one header and its value as text that is not empty") from None
     promised = replay.flag("promised", False)
     if promised and marker is None:
         raise replay.wrong("promised", "it only beside a marker")

@@ -26,7 +26,7 @@ ambiguous = [502, 504]
 remake_headers = ["Authorization"]
 key = { placement = "header", name = "Idempotency-Key", quote = "sf_string" }
 retention = { for = "24h", kind = "at_least", from = "first_received" }
-replay = { marker = { "Idempotent-Replayed" = "true" }, promised = true, stored = ["2xx"] }
+replay = { marker = { "Idempotent-Replayed" = "true" }, promised = true, stored = ["2xx", "4xx", 500] }
 rate_limit = { statuses = [429, 503], pre_execution = true, cap = "5m" }
 policy = { on_absent = "redispatch", max_attempts = 3, max_age = "12h" }
 transport = { timeout = "10s", in_flight_horizon = "2m" }
@@ -136,6 +136,10 @@ def test_a_python_tool_has_its_own_profile():
         ({"replay": {"promised": True}}, "promised"),
         ({"replay": {"marker": {"A": "1", "B": "2"}}}, "marker"),
         ({"replay": {"marker": {"A": 1}}}, "marker"),
+        ({"replay": {"marker": {"A": ""}}}, "not empty"),
+        ({"replay": {"stored": ["all"]}}, "stored"),
+        ({"replay": {"stored": [600]}}, "stored"),
+        ({"remake_headers": ["Two Words"]}, "remake_headers"),
         ({"ambiguous": [99]}, "ambiguous"),
         ({"ambiguous": [True]}, "ambiguous"),
         ({"rate_limit": {"statuses": [200]}}, "statuses"),
@@ -174,6 +178,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "odd.toml").write_text("[forge\n")
     with pytest.raises(ProfileError, match="not TOML"):
         load(tmp_path / "odd.toml")
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 5000)
+    with pytest.raises(ProfileError, match=r"deep\.toml: nested too deeply"):
+        load(tmp_path / "deep.toml")
 
 
 def test_a_table_that_is_none_and_a_taken_name_are_refused():
