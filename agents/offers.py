@@ -34,7 +34,7 @@ class Place:
     effect: str
     transport: str
     provider: str
-    is_held: bool
+    hold_reason: str
     task_status: str
     asks: bool
 
@@ -43,7 +43,7 @@ def offer(place: Place) -> Offer:
     """What works for a pending step of ours. Pure."""
     if place.effect == "mutating":
         kinds = _OF_AN_INTENT
-    elif place.effect and place.is_held:
+    elif place.effect and place.hold_reason:
         kinds = _OF_A_START
     else:
         return Offer()
@@ -51,6 +51,9 @@ def offer(place: Place) -> Offer:
     if place.task_status in ENDED:
         no_replay = f"No replay: its task is {place.task_status}, so nothing of it is sent or started any more."
         kinds = tuple(kind for kind in kinds if kind != "replay")
+    elif place.hold_reason == "key_seen_before":
+        no_replay = "No replay: the provider knew the key before anything was sent, and would answer with that effect."
+        kinds = tuple(kind for kind in kinds if kind not in ("replay", "mark_not_applied"))
     return Offer(kinds, no_replay, _no_query(place))
 
 
@@ -62,7 +65,7 @@ def of_step(reader: Reader, step: Step) -> Offer:
             effect=step.effect or "",
             transport=step.transport,
             provider=step.provider or "",
-            is_held=bool(step.hold_reason),
+            hold_reason=step.hold_reason or "",
             task_status=task.status if task else "",
             asks=can_be_asked(profile_of(reader, step)),
         )

@@ -77,14 +77,22 @@ def count_recovery_model_call(tx: Transaction) -> None:
     )
 
 
-def newest_time(tx: Transaction) -> str | None:
-    """The newest wall time that any boot, attempt, evidence or last step of this journal carries."""
+def newest_time(tx: Transaction) -> str:
+    """The newest wall time a writer of this journal had before this process; empty where there was none.
+
+    The newest rows carry it, or `keep_newest_time` kept it when the clock went back behind it.
+    """
     row = tx.one(
         "SELECT max(t) AS newest FROM (SELECT max(started_at) AS t FROM agent_boot"
+        " UNION ALL SELECT value FROM journal_meta WHERE key = 'newest_time'"
         " UNION ALL SELECT started_at FROM agent_step_attempt"
         " WHERE rowid = (SELECT max(rowid) FROM agent_step_attempt)"
-        " UNION ALL SELECT asked_at FROM agent_evidence WHERE id = (SELECT max(id) FROM agent_evidence)"
         " UNION ALL SELECT updated_at FROM agent_step_journal"
         " WHERE rowid = (SELECT max(rowid) FROM agent_step_journal))"
     )
-    return None if row is None else row["newest"]
+    return "" if row is None or row["newest"] is None else str(row["newest"])
+
+
+def keep_newest_time(tx: Transaction, newest: str) -> None:
+    """Keep the newest time past rows that are written under an earlier one."""
+    tx.execute("INSERT OR REPLACE INTO journal_meta (key, value) VALUES ('newest_time', ?)", (newest,))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from journal import attempts, boots, clock, codec, decisions, evidence, requests, steps
+from journal import attempts, clock, codec, decisions, evidence, requests, steps
 from journal.actions import Now
 from journal.dispatch import Intent
 from journal.errors import OutcomeUnknown, StepHeld, StepkeeperError, StepWaiting
@@ -72,7 +72,6 @@ def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
     assert step is not None
     step = replace(step, decision=decisions.unused(tx, task_id, step_index))
     stored = steps.profile_json(tx, task_id, step_index)
-    newest = boots.newest_time(tx)
     return Snapshot(
         step=step,
         intent=Intent(
@@ -82,7 +81,7 @@ def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
         ),
         attempts=attempts.of_step(tx, task_id, step_index),
         evidence=evidence.of_step(tx, task_id, step_index),
-        now=Now(clock.moment(), clock.parse(newest) if newest else None, tx.boot),
+        now=Now(clock.moment(), clock.parse(tx.newest) if tx.newest else None, tx.boot),
     )
 
 

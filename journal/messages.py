@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from journal import attempts, clock, codec, decisions, evidence, failures, starts, steps, tasks
@@ -16,6 +17,10 @@ from journal.transaction import Transaction
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 # No answer of a provider ends these.
 _HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged")
+# Whoever asked read the same machine's clock a moment ago.
+_AHEAD = timedelta(seconds=5)
+# What a body raises that is not as its kind should be; the last two: a value of a type that SQLite cannot bind.
+_MISSTATED = (KeyError, TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 _ANSWERS = ("exists", "absent", "in_progress", "unknown")
 
 
@@ -40,8 +45,7 @@ def apply(tx: Transaction, message: Message, *, agent: str) -> Applied:
         raise Malformed(message.problem)
     try:
         return _KINDS[message.kind](tx, body, agent)
-    except (KeyError, TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError) as error:
-        # The last two: a value of a type that SQLite cannot bind.
+    except (InvalidArguments, RecursionError, *_MISSTATED) as error:
         raise Malformed(f"a {message.kind} message lacks or misstates {error}") from error
 
 
@@ -88,9 +92,11 @@ def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         source=str(body.get("source", "worker")),
         http_status=body.get("http_status"),
         detail=str(body.get("detail", "")),
-        output_json=body.get("output_json"),
+        output_json=_output(body),
         in_flight=bool(body.get("in_flight", False)),
     )
+    if found.asked_at is None or found.asked_at > clock.parse(tx.now) + _AHEAD:
+        raise Malformed(f"asked_at {body['asked_at']!r}, which is not in the past")
     step = steps.find(tx, task_id, index)
     if step is None:
         return Applied(f"evidence on step {index} of {task_id}: no such step")
@@ -103,6 +109,12 @@ def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     return Applied(f"evidence on step {index} of {task_id}: {found.answer}", task_id, index)
 
 
+def _output(body: dict[str, Any]) -> str | None:
+    """An output that came as text, as the journal would write it: what cannot be read back must not end a step."""
+    text = body.get("output_json")
+    return None if text is None else codec.dumps(codec.loads(text), what="output")
+
+
 def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     kind, task_id = _text(body, "decision"), _text(body, "task_id")
     seen = decisions.find(tx, body["message_id"])
@@ -112,6 +124,9 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         decisions.add(tx, {**body, "step_index": None}, "applied")
         return _cancel(tx, body, agent)
     index = _index(body)
+    if body.get("expires_at") is not None:
+        # Stored times are compared as texts.
+        body = {**body, "expires_at": clock.text(clock.parse(body["expires_at"]))}
     step = steps.find(tx, task_id, index)
     decisions.expire_old(tx, task_id, index)
     refusal = _refusal(tx, step, body, kind)
@@ -155,6 +170,8 @@ def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str
         return "a model's answer is not made by hand; replay or abandon the step"
     if kind == "mark_not_applied" and step.effect != "mutating":
         return f"a {step.effect} step has no effect to deny; replay or abandon it"
+    if kind in ("replay", "mark_not_applied") and step.hold_reason == "key_seen_before":
+        return "the provider knew the key before anything was sent: mark it committed if it is ours, or abandon it"
     if kind == "replay":
         return _replay_refusal(tx, step)
     return None

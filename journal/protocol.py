@@ -114,9 +114,11 @@ def _insert(session: Session, tx: Transaction, new: steps.NewStep) -> None:
 
 
 def _first_dispatch(session: Session, desk: Desk, tool: Tool, new: steps.NewStep) -> Steps[Any]:
-    def begin(tx: Transaction) -> tuple[attempts.Mark, Step]:
+    def begin(tx: Transaction) -> tuple[attempts.Mark | None, Step]:
         _insert(session, tx, new)
-        mark = attempts.mark(tx, new.task_id, new.step_index, generation=0)
+        # Law 8: under a clock that went back nothing is sent, not even for the first time.
+        right = tx.now >= tx.newest
+        mark = attempts.mark(tx, new.task_id, new.step_index, generation=0) if right else None
         step = steps.find(tx, new.task_id, new.step_index)
         assert step is not None
         return mark, step
@@ -125,9 +127,10 @@ def _first_dispatch(session: Session, desk: Desk, tool: Tool, new: steps.NewStep
     mark, step = yield Write(desk.store, begin, sync=True)
     assert new.profile is not None
     intent = Intent(step=step, profile=new.profile, request=new.request)
-    text = yield from dispatch(desk.store, desk.secrets, tool, intent, mark)
-    if text is not None:
-        return codec.loads(text)
+    if mark is not None:
+        text = yield from dispatch(desk.store, desk.secrets, tool, intent, mark)
+        if text is not None:
+            return codec.loads(text)
     settled = yield from settle(desk, new.task_id, new.step_index)
     return _without_serving(session, settled)
 

@@ -114,8 +114,8 @@ def _clean(facts: Facts) -> Action:
     """Every attempt is proven without effect: a dispatch needs no key, only patience."""
     last = facts.last
     if facts.unsent:
-        settled = [one for one in facts.attempts if one.kind == "settled"]
-        if settled and not any(one.decision_id for one in facts.attempts if one.attempt > settled[-1].attempt):
+        if any(one.kind == "settled" for one in facts.attempts):
+            # Each approval is for one sending; what came of it was not sent, and a machine does not go on late.
             return Hold("not_applied", "An operator said that it was not applied; a replay needs their approval.")
         return _send_when_due(
             facts, gate.budget(facts.attempts, facts.profile, facts.now.moment), "Rows 3, 4: not sent"
@@ -156,11 +156,11 @@ def _unknown(facts: Facts) -> Action:
         return Hold("other_outcome", f"No row for this outcome: {last.detail}.")
     if not allowed.open:
         return _without_key(facts, allowed)
-    if last.kind == "gateway" and profile.asks:
-        if not facts.counted:
-            return Query("Row 40: a gateway answered, so the status is asked with the original key.")
-        if facts.counted[-1].answer == "in_progress":
-            return asking.poll(facts)
+    if profile.asks and facts.counted and facts.counted[-1].answer == "in_progress":
+        # Row 44.
+        return asking.poll(facts)
+    if last.kind == "gateway" and profile.asks and not facts.counted:
+        return Query("Row 40: a gateway answered, so the status is asked with the original key.")
     row = {"gateway": "Row 40", "rate_limited": "Row 36"}.get(last.kind or "", "Rows 2, 8")
     return _send_when_due(facts, allowed, f"{row}: outcome unknown, the key is inside its window")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from journal import attempts, clock, decisions, failures, freeze, reconcile, steps, tasks
 from journal.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
@@ -18,6 +18,9 @@ from journal.secrets import Secrets
 from journal.suspects import turn
 from journal.transaction import Transaction
 
+# A clock that was set back by no more than this, as time services do, is waited for.
+_SET_BACK = timedelta(seconds=1)
+
 
 def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
     """Bring a pending mutating step to an end and return it.
@@ -31,6 +34,10 @@ def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
         seen: Snapshot = yield Read(desk.store, lambda tx: look(tx, task_id, step_index))
         if seen.step.status != "pending":
             return seen.step
+        newest = seen.now.newest
+        if newest is not None and timedelta(0) < newest - seen.now.moment.wall <= _SET_BACK:
+            yield Sleep(newest, lambda: False)
+            continue
         yield from _act(desk, seen, _judge(seen), deadline, woken)
 
 
@@ -89,15 +96,19 @@ def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
         # The tool's code runs where its task runs; recovery only settles what needs no code of the agent's.
         raise NotHere(f"Step {step.step_index} of {step.task_id}: its tool runs again when its task runs.")
     with (yield from turn(desk, 0 if intent.request is not None else _deaths(seen))):
-        mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, step), sync=True)
+        mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, seen), sync=True)
         if mark is not None:
             yield from dispatch(desk.store, desk.secrets, desk.tools.get(step.tool_name), intent, mark)
 
 
-def _mark(tx: Transaction, step: Step) -> Mark | None:
+def _mark(tx: Transaction, seen: Snapshot) -> Mark | None:
     """The dispatching mark, using up the approval that made this send; None when nothing may be sent."""
+    step = seen.step
     current = steps.find(tx, step.task_id, step.step_index)
     if current is None or current.status != "pending":
+        return None
+    if _verdicts(attempts.of_step(tx, step.task_id, step.step_index)) != _verdicts(seen.attempts):
+        # Another thread has sent it since it was looked at.
         return None
     task = tasks.find(tx, step.task_id)
     if task is not None and task.status == "cancelled":
@@ -117,6 +128,10 @@ def _mark(tx: Transaction, step: Step) -> Mark | None:
     if decision is not None:
         decisions.consume(tx, decision.message_id, mark.attempt)
     return mark
+
+
+def _verdicts(found: list[Attempt]) -> list[tuple[int, str | None]]:
+    return [(attempt.attempt, attempt.verdict) for attempt in found]
 
 
 def _obstacle(desk: Desk, intent: Intent) -> tuple[str, str] | None:
@@ -148,5 +163,4 @@ def failure_of(attempt: Attempt, step: Step) -> str:
     """The failure to store for a step whose attempt surely had no effect."""
     if attempt.output_json is not None:
         return attempt.output_json
-    status = f"HTTP {attempt.http_status}: " if attempt.http_status is not None else ""
-    return failures.make("Rejected", f"{status}{attempt.detail}" or f"{step.tool_name} was refused")
+    return failures.rejected(attempt.http_status, attempt.detail or f"{step.tool_name} was refused")

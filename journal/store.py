@@ -42,7 +42,8 @@ class Store:
         deaths: Mapping[int, str] | None = None,
         outcome_tries: int = OUTCOME_TRIES,
     ) -> None:
-        self.path = path
+        # Resolved once: neither a link to the journal nor a later chdir may part it from the files beside it.
+        self.path = path = Path(os.path.realpath(path))
         self.role = role
         self._deaths = deaths or {}
         self._pid = os.getpid()
@@ -54,6 +55,8 @@ class Store:
         self._outcome_tries = outcome_tries
         self._log_limit = connection.LONGEST_LOG
         self._count = self.boot = self.revision = 0
+        self._newest: str | None = None
+        self._kept = ""
         connection.refuse_network(path)
         self._lock = taken(path, role=role, wait=wait)
         try:
@@ -114,7 +117,7 @@ class Store:
         self._check_process()
         with self._mutex:
             self._check()
-            transaction = Transaction(self._connection, boot=self.boot, next_revision=self._refuse_revision)
+            transaction = self._looking(self._newest_time())
             # A visitor has no boot before it writes, and sees with the eyes of the one it would open.
             transaction.boot = self.boot or boots.next_boot(transaction)
             return look(transaction)
@@ -143,11 +146,14 @@ class Store:
 
     def _transact(self, change: Callable[[Transaction], T], *, sync: bool) -> T:
         self._set_synchronous(connection.FULL if sync else connection.NORMAL)
-        transaction = Transaction(self._connection, boot=self.boot, next_revision=self._next_revision)
+        newest = self._newest_time()
+        transaction = Transaction(self._connection, boot=self.boot, next_revision=self._next_revision, newest=newest)
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._fence(transaction)
             result = change(transaction)
+            if transaction.now < newest and newest != self._kept:
+                boots.keep_newest_time(transaction, newest)
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -160,6 +166,9 @@ class Store:
             if not transaction.is_committed(self._connection):
                 raise
         self.revision = max(self.revision, transaction.revised)
+        if transaction.now < newest:
+            self._kept = newest
+        self._newest = max(newest, transaction.now)
         self._log_limit = connection.shorten_log(self._connection, self.path, limit=self._log_limit)
         return result
 
@@ -221,6 +230,14 @@ class Store:
     def _next_revision(self) -> int:
         self._count += 1
         return (self.boot << BOOT_SHIFT) + self._count
+
+    def _newest_time(self) -> str:
+        if self._newest is None:
+            self._newest = boots.newest_time(self._looking(""))
+        return self._newest
+
+    def _looking(self, newest: str) -> Transaction:
+        return Transaction(self._connection, boot=self.boot, next_revision=self._refuse_revision, newest=newest)
 
     def _refuse_revision(self) -> int:
         raise AssertionError("a read asked for a revision")

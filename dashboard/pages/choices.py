@@ -45,7 +45,7 @@ def of_line(line: IntentLine) -> Offered | None:
         effect=line.effect,
         transport=line.transport,
         provider=line.provider,
-        is_held=bool(line.hold_reason),
+        hold_reason=line.hold_reason or "",
         task_status=line.task_status,
         asks=line.asks,
     )

@@ -46,6 +46,13 @@ def pending(path):
     return make
 
 
+def test_a_key_that_was_seen_before_is_marked_committed_or_abandoned(pending):
+    url = pending(hold_reason="key_seen_before", attempts=1)
+    offered, queue = on_both_pages(url)
+    assert offered == ["Mark committed", "Abandon"]
+    assert "the provider knew the key before anything was sent" in queue
+
+
 def buttons(page):
     return BUTTONS.findall(page)
 

@@ -12,11 +12,11 @@ Script = Callable[[socket.socket, bytes], None]
 
 
 class RawServer:
-    def __init__(self, script: Script, *, read: bool = True) -> None:
+    def __init__(self, script: Script, *, read: bool = True, port: int = 0) -> None:
         self.received: list[bytes] = []
         self._script = script
         self._read = read
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("127.0.0.1", port))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._threads = [threading.Thread(target=self._run, daemon=True)]
@@ -47,8 +47,8 @@ class RawServer:
 
 
 @contextlib.contextmanager
-def serving(script: Script, *, read: bool = True) -> Iterator[RawServer]:
-    server = RawServer(script, read=read)
+def serving(script: Script, *, read: bool = True, port: int = 0) -> Iterator[RawServer]:
+    server = RawServer(script, read=read, port=port)
     try:
         yield server
     finally:

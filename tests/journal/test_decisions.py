@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from journal import StepAbandoned, StepHeld, clock, tool
+from journal import StepAbandoned, StepHeld, clock, steps, tool
 from tests.journal.agent import opened, resume, rows, steps_of, task_row
 from tests.journal.operator import decide, outcome
 
@@ -40,6 +40,17 @@ def test_a_decision_on_anything_but_what_was_shown_is_refused_in_words(held, wor
     assert why in outcome(held, message)
     step = steps_of(held, "t")[0]
     assert (step["status"], step["hold_reason"]) == ("pending", "unknown_outcome")
+    assert world.calls == []
+
+
+@pytest.mark.parametrize("kind", ["replay", "mark_not_applied"])
+def test_a_key_that_the_provider_knew_before_is_neither_replayed_nor_denied(held, world, kind):
+    message = decide(held, kind)
+    with opened(held, world) as journal:
+        journal.store.write(lambda tx: steps.hold(tx, "t", 0, "key_seen_before", "seen"), sync=False)
+        journal.apply_inbox()
+        assert "refused: the provider knew the key" in outcome(held, message)
+    assert steps_of(held, "t")[0]["hold_reason"] == "key_seen_before"
     assert world.calls == []
 
 

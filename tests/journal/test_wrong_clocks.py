@@ -1,0 +1,107 @@
+"""Law 8: under a clock that stands before the newest time in the journal, no machine sends."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from journal import StepHeld, clock, inbox, tool
+from tests.journal.agent import opened, rows, steps_of
+
+DAY = 86400
+
+
+@pytest.fixture
+def clock_at(tmp_path, monkeypatch):
+    """A function that sets how far the clock is off, in seconds."""
+    file = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
+
+    def move(seconds: float) -> None:
+        new = file.with_suffix(".new")
+        new.write_text(str(seconds))
+        os.replace(new, file)
+
+    return move
+
+
+def held_reason(path, task_id: str) -> Any:
+    return steps_of(path, task_id)[0]["hold_reason"]
+
+
+def test_a_first_dispatch_waits_for_a_clock_that_went_back(path, world, clock_at):
+    clock_at(10 * DAY)
+    with opened(path, world) as journal, journal.task("before") as task:
+        task.run(world.read, "x")
+    world.calls.clear()
+    clock_at(0)
+    with opened(path, world) as journal:
+        with pytest.raises(StepHeld) as held, journal.task("t") as task:
+            task.run(world.write, "x")
+        assert held.value.reason == "clock_suspect"
+    assert world.calls == []
+    assert rows(path, "SELECT * FROM agent_step_attempt WHERE task_id = 't'") == []
+    clock_at(10 * DAY + 60)
+    with opened(path, world) as journal:
+        journal.recover()
+        with journal.task("t") as task:
+            task.run(world.write, "x")
+    assert len(world.calls) == 1
+
+
+def test_rows_written_under_an_earlier_clock_do_not_hide_the_newest_time(path, world, clock_at):
+    with opened(path, world) as journal:
+        clock_at(10 * DAY)  # while the process runs
+        with journal.task("ahead") as task:
+            task.run(world.write, "x")
+        clock_at(0)
+        with journal.task("behind") as task:
+            task.run(world.read, "y")
+    for days in (0, 5):
+        clock_at(days * DAY)
+        with opened(path, world) as journal:
+            newest = journal.store.read(lambda tx: tx.newest)
+            assert clock.parse(newest) > clock.wall() + timedelta(days=4)
+            with journal.task(f"more-{days}") as task:
+                task.run(world.read, "z")
+
+
+def test_a_clock_set_back_by_a_moment_delays_a_dispatch_and_holds_nothing(path, world, clock_at):
+    clock_at(0.4)
+    with opened(path, world) as journal:
+        with journal.task("before") as task:
+            task.run(world.read, "x")
+        clock_at(0)
+        with journal.task("t") as task:
+            task.run(world.write, "x")
+    assert steps_of(path, "t")[0]["status"] == "committed"
+    assert held_reason(path, "t") is None
+
+
+def test_an_answer_that_claims_to_come_from_the_future_is_set_aside(held, world):
+    later = clock.moment()
+    body = {"kind": "evidence", "task_id": "t", "step_index": 0, "attempt": 1, "answer": "absent"}
+    asked = {"asked_at": "9999-01-01T00:00:00.000000Z", "asked_boottime": later.boot, "os_boot_id": later.os_boot_id}
+    inbox.post(held, body | asked)
+    with opened(held, world) as journal:
+        report = journal.recover()
+        assert journal.store.read(lambda tx: tx.newest) < "9999"
+    assert any("not in the past" in line for line in report.lines)
+    assert rows(held, "SELECT * FROM agent_evidence") == []
+
+
+def test_a_wrong_clock_stops_no_reading_and_no_tool_that_changes_nothing(path, world, clock_at):
+    clock_at(DAY)
+    with opened(path, world) as journal, journal.task("before") as task:
+        task.run(world.read, "x")
+    clock_at(0)
+
+    @tool(effect="read_only")
+    def look() -> int:
+        return 7
+
+    with opened(path, world) as journal, journal.task("t") as task:
+        assert task.run(look) == 7
