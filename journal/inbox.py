@@ -6,6 +6,7 @@ once, in a transaction with the message's id, then unlinks it: a kill between th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from journal import clock
-from journal.errors import UsageError
+from journal.errors import StepkeeperError, UsageError
 
 KINDS = ("submit", "decision", "status", "evidence", "cancel", "prune")
 # A message larger than this is not from us; reading it would only help whoever wrote it.
@@ -42,7 +43,8 @@ def inbox_path(journal: Path) -> Path:
 def post(journal: Path | str, message: dict[str, Any]) -> str:
     """Leave a message for the writer; it is on disk when this returns. Returns its id.
 
-    A message that brings its own `message_id` may be posted twice: it is applied once.
+    A message that brings its own `message_id` may be posted twice: it is applied once. Raises UsageError for what the
+    writer would refuse unread, and StepkeeperError where the file cannot be written.
     """
     kind = message.get("kind")
     if kind not in KINDS:
@@ -51,16 +53,20 @@ def post(journal: Path | str, message: dict[str, Any]) -> str:
     if not message_id.replace("-", "").isalnum() or len(message_id) > 64:
         raise UsageError(f"Message id {message_id!r}: letters, digits and '-' only, at most 64.")
     body = {"created_at": clock.now_text(), **message, "message_id": message_id}
+    data = json.dumps(body, sort_keys=True, allow_nan=False).encode()
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"Message: {len(data)} bytes are more than the {MAX_BYTES} that its reader takes.")
     folder = inbox_path(Path(journal))
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
-    else:
-        _sync_folder(folder.parent)
     # The stamp in front keeps arrival order; the id behind it makes a second posting of one message the same name.
     name = f"{body['created_at'].replace(':', '')}-{message_id}.json"
-    _write_synced(folder, name, json.dumps(body, sort_keys=True, allow_nan=False).encode())
+    try:
+        _make(folder)
+        _write_synced(folder, name, data)
+    except OSError as error:
+        raise StepkeeperError(
+            f"Inbox {folder}: the message could not be written: {error.strerror}.",
+            hint="Its place must be a folder, or free for one.",
+        ) from error
     return message_id
 
 
@@ -71,6 +77,9 @@ def pending(journal: Path | str) -> list[Message]:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
     except FileNotFoundError:
         return []
+    except NotADirectoryError:
+        # Set aside like any other, it makes room for the folder.
+        return [Message(folder, "", "", None, "is not a folder")]
     return [_read(folder / name) for name in names]
 
 
@@ -80,8 +89,13 @@ def remove(message: Message) -> None:
 
 
 def set_aside(message: Message) -> None:
-    """Keep a file that is no message out of the way, under a name nobody reads as one."""
-    message.path.rename(message.path.with_suffix(".refused"))
+    """Keep a file that is no message out of the way, under a name nobody reads as one and nobody has."""
+    aside = message.path.with_suffix(".refused")
+    if os.path.lexists(aside):
+        aside = message.path.with_suffix(f".{os.urandom(8).hex()}.refused")
+    # One that cannot be moved is refused again at the next look: nothing else waits for it.
+    with contextlib.suppress(OSError):
+        message.path.rename(aside)
 
 
 def _read(path: Path) -> Message:
@@ -97,6 +111,14 @@ def _read(path: Path) -> Message:
         return Message(path, body["message_id"], str(body["kind"]), body)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return Message(path, "", "", None, f"is not a message: {type(error).__name__}")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    _sync_folder(folder.parent)
 
 
 def _write_synced(folder: Path, name: str, data: bytes) -> None:

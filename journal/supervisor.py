@@ -168,7 +168,7 @@ class _Supervisor:
     def _messages(self) -> frozenset[str]:
         try:
             names = os.listdir(inbox.inbox_path(self._journal))
-        except FileNotFoundError:
+        except OSError:
             return frozenset()
         return frozenset(name for name in names if name.endswith(".json"))
 

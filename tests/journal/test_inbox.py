@@ -7,8 +7,9 @@ import os
 
 import pytest
 
-from journal import UsageError, inbox
+from journal import StepkeeperError, UsageError, inbox
 from tests.journal.agent import World, opened, python, rows, task_row
+from tests.journal.operator import decide, outcome
 
 
 def submit(path, task_id, **more):
@@ -116,7 +117,17 @@ def test_a_file_that_is_no_message_is_set_aside_and_the_others_are_applied(path,
     assert sum("refused" in line for line in report.lines) == 1
 
 
-def test_evidence_with_a_value_of_the_wrong_type_is_set_aside(path):
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"http_status": {"not": "a number"}},
+        {"output_json": "not json"},
+        {"output_json": "NaN"},
+        {"output_json": 5},
+        {"output_json": "[" * 100_000},
+    ],
+)
+def test_evidence_with_a_value_of_the_wrong_type_is_set_aside(path, wrong):
     world = World()
     with opened(path, world) as journal, journal.task("t") as task:
         task.run(world.write, "p")
@@ -129,9 +140,8 @@ def test_evidence_with_a_value_of_the_wrong_type_is_set_aside(path):
         "asked_boottime": 1.0,
         "os_boot_id": "x",
         "answer": "absent",
-        "http_status": {"not": "a number"},
     }
-    inbox.post(path, body)
+    inbox.post(path, {**body, **wrong})
     with opened(path, world) as journal:
         journal.recover()
     assert [file.suffix for file in inbox.inbox_path(path).iterdir()] == [".refused"]
@@ -148,6 +158,45 @@ def test_a_huge_file_and_what_is_no_file_are_set_aside_unread(path):
         journal.recover()
         assert task_row(path, "a")["status"] == "queued"
     assert sorted(file.name for file in folder.iterdir()) == ["0-huge.refused", "1-pipe.refused", "2-folder.refused"]
+
+
+def test_a_refused_name_that_is_taken_stops_nobody(path):
+    folder = inbox.inbox_path(path)
+    submit(path, "a")
+    (folder / "0.json").write_bytes(b"{")
+    (folder / "0.refused").mkdir()
+    (folder / "0.refused" / "kept").touch()
+    with with_handler(path) as journal:
+        journal.recover()
+    assert inbox.pending(path) == []
+    assert [file.suffix for file in folder.iterdir()] == [".refused"] * 2
+
+
+def test_a_file_in_the_place_of_the_inbox_is_set_aside_by_the_agent(path):
+    inbox.inbox_path(path).write_text("kept")
+    with pytest.raises(StepkeeperError, match="the message could not be written: Not a directory"):
+        submit(path, "a")
+    with with_handler(path) as journal:
+        assert "message j.db.inbox: refused: is not a folder" in journal.recover().lines
+        submit(path, "a")
+        journal.apply_inbox()
+        assert task_row(path, "a")["status"] == "queued"
+    assert path.with_name("j.db.refused").read_text() == "kept"
+
+
+def test_a_message_that_its_reader_would_refuse_is_not_posted(path, monkeypatch):
+    monkeypatch.setattr(inbox, "MAX_BYTES", 200)
+    with pytest.raises(UsageError, match="more than the 200"):
+        submit(path, "a", input={"text": "x" * 200})
+    assert not inbox.inbox_path(path).exists()
+
+
+def test_a_decisions_expiry_is_kept_in_utc_whatever_its_offset(held):
+    message = decide(held, "abandon", expires_at="2099-01-01T09:00:00+09:00")
+    with opened(held, World()) as journal:
+        journal.recover()
+    assert outcome(held, message) == "applied"
+    assert rows(held, "SELECT expires_at FROM agent_decision") == [{"expires_at": "2099-01-01T00:00:00.000000Z"}]
 
 
 def test_a_half_written_message_of_a_killed_sender_is_not_read(path):
