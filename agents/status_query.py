@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from agents import discovery, leases
 from agents.models import Job, JournalFile
-from journal import clock, codec, inbox, ownership
+from journal import clock, inbox, ownership
 from journal.errors import JournalUnreadable
 from journal.models import Answer, Attempt, FrozenRequest, Step
 from journal.providers.profile import Profile
@@ -58,14 +57,16 @@ def _ask_http(
     job: Job, journal: JournalFile, reader: Reader, step: Step, profile: Profile, request: FrozenRequest
 ) -> Literal["asked", "left"]:
     from journal import http
+    from journal.secrets import Secrets
 
     attempts = reader.attempts(step.task_id, step.step_index)
     # Read before asking: an attempt that starts meanwhile is not the one this answer is about.
     newest = max((attempt.attempt for attempt in attempts if attempt.verdict != "not_sent"), default=0)
     in_flight = _in_flight(attempts, journal)
+    secrets = Secrets()
     asked = clock.moment()
     try:
-        answer = http.ask_status(request, profile=profile, key=step.idempotency_key or "", environ=os.environ)
+        answer = http.ask_status(request, profile=profile, key=step.idempotency_key or "", secrets=secrets)
     except http.MissingReference as missing:
         return _leave(job, journal, step, f"{missing.message} The agent has to ask.")
     message = {
@@ -81,7 +82,7 @@ def _ask_http(
         "answer": answer.answer,
         "http_status": answer.http_status,
         "detail": answer.detail,
-        "output_json": codec.dumps_output(answer.output)[0] if answer.has_output else None,
+        "output_json": secrets.stored(answer.output)[0] if answer.has_output else None,
         "in_flight": in_flight,
         "source": "worker",
     }

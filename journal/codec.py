@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from journal.errors import InvalidArguments
@@ -23,6 +23,7 @@ MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 # More values than this in an output that needs stubs are a graph whose parts repeat, not data.
 _MAX_LOSSY_PARTS = 200_000
 _STUB = "$unstorable"
+_STUB_CHARACTERS = 200
 
 
 def dumps(value: object, *, what: str = "arguments") -> str:
@@ -53,16 +54,16 @@ def typed(text: str, *, what: str) -> Any:
     return _plain(value, "$", what, 0)
 
 
-def dumps_output(value: object) -> tuple[str, bool]:
+def dumps_output(value: object, *, hide: Callable[[str], str] = str) -> tuple[str, bool]:
     """The canonical text of an output, and whether it is complete.
 
     Never raises for the value: what cannot be stored is replaced by a typed stub, so that a step is not lost because
-    its output was odd.
+    its output was odd. `hide` is applied to the text that a stub shows, before that is cut.
     """
     try:
         text, complete = dumps(value, what="output"), True
     except Exception:  # also what a value's own methods raise: an odd output is not a lost step
-        text, complete = _lossy_text(value), False
+        text, complete = _lossy_text(value, hide), False
     size = len(text.encode())
     if size > MAX_OUTPUT_BYTES:
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -183,14 +184,14 @@ def _name(value: object) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _lossy_text(value: object) -> str:
+def _lossy_text(value: object, hide: Callable[[str], str]) -> str:
     try:
-        return json.dumps(_lossy(value, (), [0]), sort_keys=True, allow_nan=False)
+        return json.dumps(_lossy(value, (), [0], hide), sort_keys=True, allow_nan=False)
     except Exception as error:
-        return json.dumps(_stub(value, type(error).__name__), sort_keys=True)
+        return json.dumps(_stub(value, type(error).__name__, hide), sort_keys=True)
 
 
-def _lossy(value: object, within: tuple[int, ...], parts: list[int]) -> object:
+def _lossy(value: object, within: tuple[int, ...], parts: list[int], hide: Callable[[str], str]) -> object:
     """`value` with every part that cannot be stored replaced by a stub; the rest is kept as it is.
 
     `within` are the ids of the containers around it: a value that contains itself ends there.
@@ -203,17 +204,17 @@ def _lossy(value: object, within: tuple[int, ...], parts: list[int]) -> object:
         if isinstance(value, Mapping):
             found: dict[str, object] = {}
             for name, item in value.items():
-                found[_lossy_name(name, found)] = _lossy(item, inside, parts)
+                found[_lossy_name(name, found)] = _lossy(item, inside, parts, hide)
             return found
         if isinstance(value, list | tuple):
-            return [_lossy(item, inside, parts) for item in value]
+            return [_lossy(item, inside, parts, hide) for item in value]
         if isinstance(value, str):
             return escaped(str.__str__(value))
         return _plain(value, "$", "output", len(within))
     except InvalidArguments as error:
-        return _stub(value, error.message)
+        return _stub(value, error.message, hide)
     except Exception as error:
-        return _stub(value, type(error).__name__)
+        return _stub(value, type(error).__name__, hide)
 
 
 def _lossy_name(name: object, taken: Mapping[str, object]) -> str:
@@ -221,9 +222,9 @@ def _lossy_name(name: object, taken: Mapping[str, object]) -> str:
     return f"{shown} ({_name(name)}, {len(taken)})" if shown in taken else shown
 
 
-def _stub(value: object, why: str) -> dict[str, str]:
+def _stub(value: object, why: str, hide: Callable[[str], str]) -> dict[str, str]:
     try:
-        shown = repr(value)[:200]
+        shown = hide(escaped(repr(value)))[:_STUB_CHARACTERS]
     except Exception as error:
         shown = f"<repr raised {type(error).__name__}>"
-    return {_STUB: _name(value), "why": why, "repr": escaped(shown)}
+    return {_STUB: _name(value), "why": why, "repr": shown}

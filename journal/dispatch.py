@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from journal import attempts, clock, codec, evidence, failures, freeze, steps
+from journal import attempts, clock, codec, evidence, failures, steps
 from journal.attempts import Mark
 from journal.errors import NoEffect
 from journal.models import Evidence, FrozenRequest, Step
@@ -49,7 +49,7 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
             outcome: Outcome = yield Call(lambda: _send_request(store, secrets, intent, mark))
         else:
             assert tool is not None
-            outcome = yield from _run_tool(store, tool, intent, mark)
+            outcome = yield from _run_tool(store, secrets, tool, intent, mark)
     except GeneratorExit:
         raise
     except BaseException as error:
@@ -65,8 +65,7 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
 
 def record(tx: Transaction, intent: Intent, mark: Mark, outcome: Outcome, secrets: Secrets) -> str | None:
     """Give the attempt its verdict and, for a plain success, commit the step in the same transaction."""
-    text, complete = codec.dumps_output(outcome.output)
-    text = secrets.hide_json(text)
+    text, complete = secrets.stored(outcome.output)
     plain = outcome.verdict == "applied" and outcome.kind == "accepted"
     settled = attempts.settle(
         tx,
@@ -112,17 +111,16 @@ def _send_request(store: Store, secrets: Secrets, intent: Intent, mark: Mark) ->
     from journal import http
 
     assert intent.request is not None
-    secrets.learn(freeze.references(intent.request))
     return http.send(
         intent.request,
         profile=intent.profile,
         redispatch=mark.redispatch,
         guard=lambda: stale(store, mark),
-        environ=secrets.environ,
+        secrets=secrets,
     )
 
 
-def _run_tool(store: Store, tool: Tool, intent: Intent, mark: Mark) -> Steps[Outcome]:
+def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: Mark) -> Steps[Outcome]:
     reason = stale(store, mark)
     if reason is not None:
         return Outcome(verdict="not_sent", kind="stale", detail=reason)
@@ -134,9 +132,9 @@ def _run_tool(store: Store, tool: Tool, intent: Intent, mark: Mark) -> Steps[Out
     try:
         value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except NoEffect as error:
-        return _failed(error, verdict="no_effect", kind="rejected")
+        return _failed(failures.to_json(error, hide=secrets.hide), verdict="no_effect", kind="rejected")
     except Exception as error:
-        return _failed(error, verdict="unknown", kind="raised")
+        return _failed(failures.to_json(error, hide=secrets.hide), verdict="unknown", kind="raised")
     return Outcome(verdict="applied", kind="accepted", output=value, has_output=True)
 
 
@@ -146,8 +144,7 @@ def _cut_short(error: BaseException) -> Outcome:
     return Outcome(verdict="unknown", kind="no_outcome", detail=f"interrupted: {type(error).__name__}")
 
 
-def _failed(error: Exception, *, verdict: Any, kind: Any) -> Outcome:
-    stored = failures.to_json(error)
+def _failed(stored: str, *, verdict: Any, kind: Any) -> Outcome:
     return Outcome(
         verdict=verdict,
         kind=kind,

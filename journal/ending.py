@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from journal import clock, codec, failures, steps, tasks
+from journal import clock, failures, steps, tasks
 from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled
 from journal.freeze import MissingReference
 from journal.session import Session
@@ -40,9 +40,9 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, output:
         tasks.wait(tx, task_id, f"unresolved: step {pending[1]} of {pending[0]} is pending", until)
         return "unresolved"
     if cause is not None:
-        tasks.fail(tx, task_id, secrets.hide(failures.to_json(cause)))
+        tasks.fail(tx, task_id, failures.to_json(cause, hide=secrets.hide))
         return "failed"
-    tasks.complete(tx, task_id, secrets.hide_json(codec.dumps_output(output)[0]))
+    tasks.complete(tx, task_id, secrets.stored(output)[0])
     return "completed"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from journal.codec import escaped
 from journal.errors import StepAbandoned, StepFailed
@@ -11,21 +12,27 @@ _CHAIN_LIMIT = 10
 _TEXT_LIMIT = 4000
 
 
-def to_json(error: BaseException) -> str:
-    """Type, message and chain of an exception as strict JSON."""
+def to_json(error: BaseException, *, hide: Callable[[str], str]) -> str:
+    """Type, message and chain of an exception as strict JSON, each text as `hide` leaves it."""
     chain: list[str] = []
     seen = {id(error)}
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     while cause is not None and id(cause) not in seen and len(chain) < _CHAIN_LIMIT:
         seen.add(id(cause))
-        chain.append(f"{_name(cause)}: {text_of(cause)}")
+        chain.append(f"{_name(cause)}: {text_of(cause, hide=hide)}")
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    return make(_name(error), text_of(error), chain)
+    return make(_name(error), text_of(error, hide=hide), chain)
 
 
 def make(type_name: str, message: str, chain: list[str] | None = None) -> str:
     """A stored failure of the given words."""
     return json.dumps({"type": type_name, "message": message, "chain": chain or []}, sort_keys=True)
+
+
+def rejected(http_status: int | None, detail: str) -> str:
+    """The stored failure of a request that was refused. What is known of it mostly begins with the status itself."""
+    status = "" if http_status is None else f"HTTP {http_status}"
+    return make("Rejected", detail if detail.startswith(status) else f"{status}: {detail}")
 
 
 def to_error(error_json: str | None, what: str) -> StepFailed:
@@ -47,10 +54,11 @@ def _name(error: BaseException) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def text_of(error: BaseException) -> str:
+def text_of(error: BaseException, *, hide: Callable[[str], str]) -> str:
     """The error's own text, fit to be stored."""
     try:
         text = str(error)
     except Exception as second:
         text = f"<its text raised {type(second).__name__}>"
-    return escaped(text)[:_TEXT_LIMIT]
+    # Cut last: a part of a credential is not recognised.
+    return hide(escaped(text))[:_TEXT_LIMIT]

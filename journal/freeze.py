@@ -20,8 +20,6 @@ from journal.request import (
 
 # Frozen like the rest, so that an upgrade between two attempts changes nothing on the wire.
 _USER_AGENT = "stepkeeper"
-# Shorter values stand in ordinary text by chance; replacing them would only destroy an output.
-_SHORTEST_SECRET = 6
 
 Ref = tuple[str, int, int, str, str]
 
@@ -42,7 +40,6 @@ class Resolved:
     url: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     body: bytes = field(repr=False)
-    secrets: tuple[tuple[str, str], ...] = field(repr=False, default=())
 
 
 def freeze(request: Request, *, profile: Profile, key: str) -> FrozenRequest:
@@ -53,10 +50,10 @@ def freeze(request: Request, *, profile: Profile, key: str) -> FrozenRequest:
     headers = list(request.headers)
     names = {name.lower() for name, _ in headers}
     if profile.key_placement == "header":
-                path="$",
         if profile.key_name.lower() in names:
             raise InvalidArguments(
                 f"Request header {profile.key_name!r}: belongs to the profile {profile.name!r}.",
+                path="$",
                 hint="Leave it out; the journal puts the key there.",
             )
         headers.append((profile.key_name, profile.key_text(key)))
@@ -110,7 +107,7 @@ def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
             names=names,
             hint="Correct the environment variable and start the agent again.",
         ) from (None if names else error)
-    return Resolved(frozen.method, url, headers, body, secrets_of(references(frozen), environ))
+    return Resolved(frozen.method, url, headers, body)
 
 
 def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
@@ -141,30 +138,6 @@ def require(names: Iterable[str], environ: Mapping[str, str]) -> None:
             names=missing,
             hint="Set it where the agent is started, then start it again.",
         )
-
-
-def secrets_of(names: Iterable[str], environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """(name, value) of what must not be shown, longest value first so that no part of one survives another."""
-    found = ((name, environ[name]) for name in names if len(environ[name]) >= _SHORTEST_SECRET)
-    return tuple(sorted(found, key=lambda pair: -len(pair[1])))
-
-
-def redact(value: object, secrets: tuple[tuple[str, str], ...]) -> object:
-    """The JSON value with every resolved credential shown as `${NAME}` again."""
-    if isinstance(value, str):
-        return redact_text(value, secrets)
-    if isinstance(value, list):
-        return [redact(item, secrets) for item in value]
-    if isinstance(value, dict):
-        return {redact_text(str(name), secrets): redact(item, secrets) for name, item in value.items()}
-    return value
-
-
-def redact_text(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
-    """`redact` for one text."""
-    for name, secret in secrets:
-        text = text.replace(secret, f"${{{name}}}")
-    return text
 
 
 def _of(frozen: FrozenRequest, part: str) -> list[Ref]:

@@ -20,17 +20,15 @@ from journal.freeze import (
     Resolved,
     freeze,
     origin_of,
-    redact,
-    redact_text,
     references,
     require,
     resolve,
-    secrets_of,
 )
 from journal.models import FrozenRequest
 from journal.providers.classify import Outcome, classify
 from journal.providers.profile import Profile, StatusQuery
 from journal.providers.status import StatusAnswer, address, interpret
+from journal.secrets import Secrets
 
 if TYPE_CHECKING:
     import ssl
@@ -59,15 +57,16 @@ def send(
     profile: Profile,
     redispatch: bool,
     guard: Callable[[], str | None],
-    environ: Mapping[str, str],
+    secrets: Secrets,
     reads: bool = False,
 ) -> Outcome:
     """Dispatch the frozen bytes once and say what that proves. Blocks at most the profile's timeout.
 
     `guard` is called when the connection stands, right before the first byte: a reason it returns stops the dispatch
-    as not sent. Raises MissingReference before anything is opened.
+    as not sent. Raises MissingReference before anything is opened. What is resolved here, `secrets` learns and hides.
     """
-    resolved = resolve(frozen, environ)
+    resolved = resolve(frozen, secrets.environ)
+    secrets.learn(references(frozen))
     exchange = _exchange(resolved, timeout=profile.timeout, guard=guard)
     outcome = classify(
         profile=profile,
@@ -80,34 +79,41 @@ def send(
         detail=exchange.detail,
         truncated=exchange.truncated,
         reads=reads,
+        hide=secrets.hide,
     )
-    secrets = resolved.secrets
-    return replace(outcome, output=redact(outcome.output, secrets), detail=redact_text(outcome.detail, secrets))
+    return replace(outcome, output=secrets.hide_value(outcome.output), detail=secrets.hide(outcome.detail))
 
 
-def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, environ: Mapping[str, str]) -> StatusAnswer:
+def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Secrets) -> StatusAnswer:
     """Ask the profile's status query about the key; no answer at all is `unknown`.
 
     Raises MissingReference where this process lacks a credential of the query or of the intent's origin, and
-    UsageError for a profile that is not asked by HTTP.
+    UsageError for a profile that is not asked by HTTP. What is resolved here, `secrets` learns and hides.
     """
     query = profile.status
     if query is None or query.by_tool:
         raise UsageError(f"Profile {profile.name}: has no status query over HTTP.", hint="Ask the tool's own status=.")
-    origin, names = origin_of(frozen, environ)
+    origin, names = origin_of(frozen, secrets.environ)
     names += tuple(one.env for one in query.headers if one.env)
-    require(names, environ)
-    secrets = secrets_of(names, environ)
-    answer = _answer(profile, query, origin=origin, key=key, environ=environ)
-    return replace(answer, output=redact(answer.output, secrets), detail=redact_text(answer.detail, secrets))
+    require(names, secrets.environ)
+    secrets.learn((*references(frozen), *names))
+    answer = _answer(profile, query, origin=origin, key=key, secrets=secrets)
+    return replace(answer, output=secrets.hide_value(answer.output), detail=secrets.hide(answer.detail))
 
 
-def _answer(profile: Profile, query: StatusQuery, *, origin: str, key: str, environ: Mapping[str, str]) -> StatusAnswer:
+def _answer(profile: Profile, query: StatusQuery, *, origin: str, key: str, secrets: Secrets) -> StatusAnswer:
+    environ = secrets.environ
     asked = _question(profile, query, query.method, query.url, origin=origin, key=key, environ=environ)
     if asked.failure is not None or asked.status is None:
         return StatusAnswer("unknown", None, f"No answer ({asked.failure}): {asked.detail}")
     answer = interpret(
-        profile, status=asked.status, headers=asked.headers, body=asked.body, key=key, truncated=asked.truncated
+        profile,
+        status=asked.status,
+        headers=asked.headers,
+        body=asked.body,
+        key=key,
+        truncated=asked.truncated,
+        hide=secrets.hide,
     )
     if answer.answer != "absent" or not query.visible:
         return answer

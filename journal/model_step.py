@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,13 +14,14 @@ from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.protocol import check_divergence
 from journal.read_step import again, end_failed
-from journal.reply import Reply, storable_call
+from journal.reply import Reply, storable_calls
 from journal.secrets import Secrets
 from journal.session import Session, stored_outcome
 from journal.settle import settle
 from journal.transaction import Transaction
 
 _PREVIEW_CHARACTERS = 200
+_NAMES = ("model", "request_model", "response_id", "service_tier")
 _POLL = timedelta(seconds=0.2)
 
 
@@ -50,6 +52,7 @@ def model_step(
                 return _reply(stored_outcome(session, stored))
             yield from _settled_first(session, index)
             return (yield from again(session, stored, _call(session, function, new, args, kwargs)))
+    desk.secrets.refuse(prompt, new.label)
     yield from _settled_first(session, index)
 
     def begin(tx: Transaction) -> None:
@@ -76,7 +79,6 @@ def _settled_first(session: Session, index: int) -> Steps[None]:
 
 
 def _new_step(session: Session, function: Callable[..., Any], index: int, prompt: str) -> steps.NewStep:
-    session.desk.secrets.refuse(prompt, f"Step {index} ({_name(function)})")
     described: dict[str, Any] = {
         "prompt_bytes": len(prompt.encode()),
         "prompt_sha256": keys.sha256_hex(prompt),
@@ -110,10 +112,10 @@ def _call(
     try:
         answer = yield Call(lambda: function(*args, **kwargs), blocking=not inspect.iscoroutinefunction(function))
     except Exception as error:
-        text = failures.to_json(error)
+        text = failures.to_json(error, hide=desk.secrets.hide)
         yield Write(desk.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
         yield from end_failed(session, new.task_id, new.step_index, text)
-        raise failures.to_error(desk.secrets.hide(text), new.label) from error
+        raise failures.to_error(text, new.label) from desk.secrets.cause(error)
     except GeneratorExit:
         raise
     except BaseException:
@@ -124,56 +126,49 @@ def _call(
 
         yield Write(desk.store, interrupted)
         raise
-    reply = answer if isinstance(answer, Reply) else Reply(answer)
-    text, complete = codec.dumps_output(_stored(reply))
-    text = desk.secrets.hide_json(text)
+    stored, readable = _stored(answer if isinstance(answer, Reply) else Reply(answer), desk.secrets)
+    text, complete = desk.secrets.stored(stored)
     duration = max(0.0, clock.boot_seconds() - started)
 
     def commit(tx: Transaction) -> None:
-        _close(tx, new, number, reply, desk.secrets)
-        steps.commit(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
+        _close(tx, new, number, stored, desk.secrets)
+        steps.commit(tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration)
 
     yield Write(desk.store, commit, outcome=True)
     return _reply(codec.loads(text))
 
 
-def _close(tx: Transaction, new: steps.NewStep, number: int, reply: Reply, secrets: Secrets) -> None:
-    raw = None if reply.usage is None else secrets.hide_json(codec.dumps_output(reply.usage)[0])
+def _close(tx: Transaction, new: steps.NewStep, number: int, stored: Mapping[str, Any], secrets: Secrets) -> None:
+    reported = stored["usage"]
+    counted = usage.normalise(reported)
     model_calls.close_call(
         tx,
         new.task_id,
         new.step_index,
         number,
-        usage.normalise(reply.usage),
-        raw_usage=raw,
-        model=_text(reply.model),
-        request_model=_text(reply.request_model),
-        response_id=_text(reply.response_id),
-        service_tier=_text(reply.service_tier),
+        replace(counted, flags=secrets.hide(counted.flags)),
+        raw_usage=None if reported is None else secrets.stored(reported)[0],
+        **{name: stored[name] for name in _NAMES},
     )
 
 
-def _text(value: object) -> str | None:
-    """A name as text, whatever object an SDK gave it as."""
-    return None if value is None else codec.escaped(str(value))
+def _stored(reply: Reply, secrets: Secrets) -> tuple[dict[str, Any], bool]:
+    """The reply's fields, its names as text and its calls as they can be stored, and whether all could be read."""
+    calls, readable = storable_calls(reply.calls)
+    stored: dict[str, Any] = {"content": reply.content, "usage": reply.usage, "calls": calls}
+    for name in _NAMES:
+        value = getattr(reply, name)
+        try:
+            stored[name] = None if value is None else secrets.hide(codec.escaped(str(value)))
+        except Exception as error:  # an SDK's object that has no text: the answer was paid and is kept all the same
+            stored[name], readable = f"<{type(value).__name__}: its text raised {type(error).__name__}>", False
+    return stored, readable
 
 
 def _close_unknown(tx: Transaction, new: steps.NewStep, number: int, why: str) -> None:
     model_calls.close_call(
         tx, new.task_id, new.step_index, number, usage.Usage(state="unknown", flags=why), raw_usage=None
     )
-
-
-def _stored(reply: Reply) -> dict[str, Any]:
-    return {
-        "content": reply.content,
-        "usage": reply.usage,
-        "model": _text(reply.model),
-        "response_id": _text(reply.response_id),
-        "calls": [storable_call(call) for call in reply.calls or ()],
-        "request_model": _text(reply.request_model),
-        "service_tier": _text(reply.service_tier),
-    }
 
 
 def _reply(stored: Any) -> Reply:

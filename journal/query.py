@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from journal import clock, codec, evidence, failures, freeze, starts
+from journal import clock, evidence, failures, starts
 from journal.desk import QUARANTINE_STARTS, AskFirst, Desk, NotHere, Snapshot, hold
 from journal.dispatch import Intent
 from journal.models import Evidence
@@ -59,7 +59,7 @@ def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
         source="tool" if by_tool else "status",
         http_status=answer.http_status,
         detail=desk.secrets.hide(answer.detail),
-        output_json=desk.secrets.hide_json(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
+        output_json=desk.secrets.stored(answer.output)[0] if answer.has_output else None,
     )
 
     def keep(tx: Transaction) -> None:
@@ -81,20 +81,18 @@ def _ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> S
         try:
             output = yield Call(lambda: tool.ask_status(call, step.arguments_json or "{}"))
         except Exception as error:
-            return StatusAnswer(
-                answer="unknown", detail=f"status= raised {type(error).__name__}: {failures.text_of(error)}"
-            )
+            shown = failures.text_of(error, hide=secrets.hide)
+            return StatusAnswer(answer="unknown", detail=f"status= raised {type(error).__name__}: {shown}")
         if output is None:
             return StatusAnswer(answer="absent", detail="status= found nothing under this key")
         return StatusAnswer(answer="exists", detail="status= found the effect", output=output, has_output=True)
     request = intent.request
     assert request is not None
-    secrets.learn(freeze.references(request))
 
     def over_http() -> StatusAnswer:
         from journal import http
 
-        return http.ask_status(request, profile=profile, key=key, environ=secrets.environ)
+        return http.ask_status(request, profile=profile, key=key, secrets=secrets)
 
     answer: StatusAnswer = yield Call(over_http)
     return answer

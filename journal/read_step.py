@@ -47,8 +47,9 @@ def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, 
         call = ToolCall(new.key, new.task_id, new.step_index, 1)
         value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except Exception as error:
-        yield from end_failed(session, new.task_id, new.step_index, failures.to_json(error))
-        raise failures.to_error(session.desk.secrets.hide(failures.to_json(error)), new.label) from error
+        text = failures.to_json(error, hide=session.desk.secrets.hide)
+        yield from end_failed(session, new.task_id, new.step_index, text)
+        raise failures.to_error(text, new.label) from session.desk.secrets.cause(error)
     except GeneratorExit:
         raise
     except BaseException:
@@ -59,8 +60,7 @@ def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, 
 
 def commit_output(session: Session, task_id: str, index: int, value: object, started: float) -> Steps[Any]:
     """Commit a read-only output, unsynced, and return it as a resume will."""
-    text, complete = codec.dumps_output(value)
-    text = session.desk.secrets.hide_json(text)
+    text, complete = session.desk.secrets.stored(value)
     duration = max(0.0, clock.boot_seconds() - started)
     yield Write(
         session.desk.store,
@@ -72,8 +72,7 @@ def commit_output(session: Session, task_id: str, index: int, value: object, sta
 
 def end_failed(session: Session, task_id: str, index: int, error_json: str) -> Steps[None]:
     """Store the failure of a step that changed nothing outside."""
-    text = session.desk.secrets.hide(error_json)
-    yield Write(session.desk.store, lambda tx: steps.end(tx, task_id, index, "failed", text), outcome=True)
+    yield Write(session.desk.store, lambda tx: steps.end(tx, task_id, index, "failed", error_json), outcome=True)
 
 
 def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
@@ -90,15 +89,14 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
             from journal import http
 
             return http.send(
-                request, profile=profile, redispatch=False, guard=lambda: None, environ=desk.secrets.environ, reads=True
+                request, profile=profile, redispatch=False, guard=lambda: None, secrets=desk.secrets, reads=True
             )
 
         outcome: Outcome = yield Call(send)
         if outcome.verdict == "applied":
             return (yield from commit_output(session, new.task_id, new.step_index, outcome.output, started))
         if outcome.kind not in _RETRIED_KINDS:
-            status = f"HTTP {outcome.http_status}: " if outcome.http_status is not None else ""
-            text = failures.make("Rejected", f"{status}{outcome.detail}")
+            text = failures.rejected(outcome.http_status, outcome.detail)
             yield from end_failed(session, new.task_id, new.step_index, text)
             raise failures.to_error(text, new.label)
         until = outcome.retry_after_at or clock.wall() + timedelta(seconds=min(2.0**tries, 300.0))

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from journal import boots, clock, codec, inbox, intents, messages, tasks
+from journal import boots, clock, inbox, intents, messages, tasks
 from journal.actions import Now
 from journal.desk import AskFirst, Desk, NotHere, Snapshot, look
 from journal.errors import StepHeld, StepWaiting, TaskCancelled
@@ -134,14 +134,13 @@ def reconcile_file(
 
 def ask_provider(seen: Snapshot, secrets: Secrets) -> tuple[Now, StatusAnswer]:
     """One HTTP status query for a step, and the moment it was asked."""
-    from journal import freeze, http
+    from journal import http
 
     assert seen.intent.request is not None
     assert seen.step.idempotency_key is not None
-    secrets.learn(freeze.references(seen.intent.request))
     asked = Now(clock.moment(), None, seen.now.boot)
     answer = http.ask_status(
-        seen.intent.request, profile=seen.intent.profile, key=seen.step.idempotency_key, environ=secrets.environ
+        seen.intent.request, profile=seen.intent.profile, key=seen.step.idempotency_key, secrets=secrets
     )
     return asked, answer
 
@@ -161,7 +160,7 @@ def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: 
         "answer": answer.answer,
         "http_status": answer.http_status,
         "detail": secrets.hide(answer.detail),
-        "output_json": secrets.hide_json(codec.dumps_output(answer.output)[0]) if answer.has_output else None,
+        "output_json": secrets.stored(answer.output)[0] if answer.has_output else None,
         "in_flight": open_now,
         "source": "worker",
     }

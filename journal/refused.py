@@ -42,9 +42,9 @@ def _refused_step(
 ) -> Steps[Any]:
     """Store the refusal as this step's failure and raise it; a resume raises the same from the journal."""
     desk = session.desk
-    text = desk.secrets.hide_json(codec.dumps_output(arguments)[0])
+    text = desk.secrets.stored(arguments)[0]
     name = desk.secrets.hide(codec.escaped(name))[:_NAME_CHARACTERS] or "(no name)"
-    failure = desk.secrets.hide(failures.to_json(error))
+    failure = failures.to_json(error, hide=desk.secrets.hide)
     new = steps.NewStep(
         task_id=session.task_id,
         step_index=index,

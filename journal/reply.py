@@ -44,13 +44,33 @@ def call_of(call: Any) -> tuple[str, Any]:
     return str(name), arguments
 
 
-def storable_call(call: Any) -> Any:
-    """The call as it is stored: itself, or, where its arguments cannot be stored, its name and why they are refused.
+def storable_calls(calls: Any) -> tuple[list[Any], bool]:
+    """The calls as they are stored, and whether each is as the model made it. Never raises: the answer was paid."""
+    try:
+        found = list(calls or ())
+    except Exception as error:
+        return [_refused(calls, f"The reply's calls cannot be read: {type(error).__name__}.", "$")], False
+    stored = [_storable(call) for call in found]
+    return stored, all(kept is call for kept, call in zip(stored, found, strict=True))
+
+
+def _storable(call: Any) -> Any:
+    """The call itself, or, where its arguments cannot be stored, its name and why they are refused.
 
     A stub in the place of a value must never reach a tool as if the model had said it.
     """
     try:
         codec.dumps(call)
     except InvalidArguments as error:
-        return {"name": codec.escaped(call_of(call)[0]), "refused": error.message, "path": error.path}
+        return _refused(call, error.message, error.path)
+    except Exception as error:
+        return _refused(call, f"The call cannot be read: {type(error).__name__}.", "$")
     return call
+
+
+def _refused(call: Any, why: str, path: str) -> dict[str, str]:
+    try:
+        name = call_of(call)[0]
+    except Exception:
+        name = type(call).__name__
+    return {"name": codec.escaped(name), "refused": why, "path": path}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
+import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from journal import codec
 from journal.errors import InvalidArguments
-from journal.freeze import secrets_of
+
+# Shorter values stand in ordinary text by chance; replacing them would only destroy an output.
+_SHORTEST = 6
 
 
 class Secrets:
@@ -24,18 +28,18 @@ class Secrets:
 
     def learn(self, names: Iterable[str]) -> None:
         """Remember what these variables hold now, in each form a text may carry it."""
-        known = [name for name in names if self.environ.get(name)]
         with self._mutex:
-            for name, value in secrets_of(known, self.environ):
-                for form in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value)):
-                    self._forms[form] = name
+            for name in names:
+                value = self.environ.get(name, "")
+                if len(value) >= _SHORTEST:
+                    self._forms.update(dict.fromkeys(_forms(value), name))
 
     def refuse(self, text: str, what: str) -> None:
         """Raise InvalidArguments when the text holds a credential; the message names the variable, not the value."""
         for form, name in self._ordered():
             if form in text:
                 raise InvalidArguments(
-                    f"{what}: the arguments hold the value of {name}.",
+                    f"{self.hide(what)}: the arguments hold the value of {name}.",
                     path="$",
                     hint=f'Leave it out and use env("{name}") in the Request. Nothing was written.',
                 )
@@ -51,18 +55,49 @@ class Secrets:
         """`hide` for a JSON text: the result is JSON again, even where a number spells a credential."""
         if self.hide(text) == text:
             return text
-        return codec.dumps(self._hide_value(codec.loads(text)), what="output")
+        return codec.dumps(self.hide_value(codec.loads(text)), what="output")
 
-    def _hide_value(self, value: Any) -> Any:
+    def hide_value(self, value: Any) -> Any:
+        """`hide` for a JSON value, names and numbers included."""
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, list):
-            return [self._hide_value(item) for item in value]
+            return [self.hide_value(item) for item in value]
         if isinstance(value, dict):
-            return {self.hide(name): self._hide_value(item) for name, item in value.items()}
+            return {self.hide(name): self.hide_value(item) for name, item in value.items()}
         hidden = self.hide(json.dumps(value))
         return value if hidden == json.dumps(value) else hidden
 
+    def stored(self, value: object) -> tuple[str, bool]:
+        """An output's text as it may reach the disk, and whether it is complete. Never raises for the value."""
+        text, complete = codec.dumps_output(value, hide=self.hide)
+        return self.hide_json(text), complete
+
+    def traceback(self, error: BaseException) -> str:
+        """The error's traceback as a log may show it."""
+        return self.hide("".join(traceback.format_exception(error)))
+
+    def cause(self, error: BaseException) -> BaseException | None:
+        """The error, to be chained to another one; None where its traceback would show a credential."""
+        shown = "".join(traceback.format_exception(error))
+        return error if self.hide(shown) == shown else None
+
     def _ordered(self) -> list[tuple[str, str]]:
+        # The longest first, so that no part of one survives another.
         with self._mutex:
             return sorted(self._forms.items(), key=lambda pair: -len(pair[0]))
+
+
+def _forms(value: str) -> list[str]:
+    """How a text may carry the value: as it is, or escaped by JSON, by Python's `repr`, by UTF-8 or in a URL."""
+    escaped = codec.escaped(value)
+    quoted = [quote(escaped), quote(escaped, safe=""), quote_plus(escaped)]
+    return [
+        value,
+        escaped,
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        repr(value)[1:-1],
+        *quoted,
+        *(re.sub("%..", lambda found: found[0].lower(), text) for text in quoted),
+    ]

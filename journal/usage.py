@@ -30,11 +30,17 @@ class Usage:
 
 
 def normalise(raw: object) -> Usage:
-    """The buckets of a raw usage object; unknown shapes are kept raw by the caller and counted as unknown here."""
-    fields = _mapping(raw)
-    if fields is None or "prompt_tokens" not in fields:
-        return Usage(state="unknown", flags="" if raw is None else "unrecognised usage fields")
-    return _openai_chat(fields)
+    """The buckets of a raw usage object; unknown shapes are kept raw by the caller and counted as unknown here.
+
+    Never raises: the answer was paid, whatever its usage looks like.
+    """
+    try:
+        fields = _mapping(raw)
+        if fields is None or "prompt_tokens" not in fields:
+            return Usage(state="unknown", flags="" if raw is None else "unrecognised usage fields")
+        return _openai_chat(fields)
+    except Exception as error:  # whatever an SDK's object raises where it is read
+        return Usage(state="unknown", flags=f"reading the usage raised {type(error).__name__}")
 
 
 def _openai_chat(fields: Mapping[str, Any]) -> Usage:
@@ -59,7 +65,9 @@ def _count(value: object, name: str, flags: list[str]) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0 or value >= 2**63:
-        flags.append(f"{name} is {value!r:.40}")
+        # Only numbers are shown, and whole: a part of a credential would not be recognised.
+        shown = str(value) if isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**64) else ""
+        flags.append(f"{name} is {shown or type(value).__name__}")
         return None
     return value
 
@@ -78,10 +86,5 @@ def _mapping(value: object) -> Mapping[str, Any] | None:
     if isinstance(value, Mapping):
         return value
     dump = getattr(value, "model_dump", None)
-    if not callable(dump):
-        return None
-    try:
-        dumped = dump()
-    except Exception:  # an SDK's object that cannot describe itself: the call was made and is kept all the same
-        return None
+    dumped = dump() if callable(dump) else None
     return dumped if isinstance(dumped, Mapping) else None

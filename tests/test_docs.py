@@ -12,7 +12,7 @@ import pytest
 
 import journal
 from dashboard import environment
-from journal import codec, connection, desk, dispatch, freeze, http, inbox, models, task_ids
+from journal import codec, connection, desk, dispatch, http, inbox, models, secrets, task_ids
 from journal.cli.parser import build
 from journal.holds import HOLDS
 from journal.providers import profile
@@ -110,7 +110,7 @@ def test_the_limits_are_those_of_the_code():
     assert "| integers | −2^63 to 2^64 − 1 |" in table
     for what, limit in rows.items():
         assert f"| {what} | {limit} |" in table
-    assert f"fewer than\n{freeze._SHORTEST_SECRET} characters" in RUNTIME
+    assert f"fewer than\n{secrets._SHORTEST} characters" in RUNTIME
 
 
 @pytest.mark.parametrize(("name", "block"), python_blocks(), ids=lambda value: value if "\n" not in value else "")

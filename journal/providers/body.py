@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _EXCERPT = 300
 
@@ -56,8 +56,9 @@ def at(value: object, path: str) -> tuple[object, bool]:
     return value, True
 
 
-def excerpt(body: bytes) -> str:
-    """The beginning of a body on one line, printable characters only."""
-    text = body[: _EXCERPT * 4].decode("utf-8", "replace")
+def excerpt(body: bytes, hide: Callable[[str], str]) -> str:
+    """The beginning of a body on one line, printable characters only; `hide` takes out what must not be shown."""
+    # Cut last: a part of a credential is not recognised.
+    text = hide(body.decode("utf-8", "replace"))[: _EXCERPT * 4]
     line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"

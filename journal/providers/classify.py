@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -53,12 +53,13 @@ def classify(
     detail: str = "",
     truncated: bool = False,
     reads: bool = False,
+    hide: Callable[[str], str] = str,
 ) -> Outcome:
     """The verdict of one dispatch, by the rows of providers.md part 3; what no row names is `unknown`, `other`.
 
     `failure`: dns, not_connected, tls, stale, local (nothing was written) or lost_answer. `redispatch`: a dispatch of
     this intent may have arrived before. `truncated`: the body was longer than is read. `reads`: nothing is changed,
-    so that a web page may be the very answer.
+    so that a web page may be the very answer. `hide` takes out of the body's text what must not be shown.
     """
     if failure in _UNSENT:
         kind, words = _UNSENT[failure]
@@ -70,9 +71,11 @@ def classify(
     if 200 <= status < 300:
         if body and bodies.is_page(headers) and not (marked or reads):
             # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
-            return Outcome("unknown", "other", status, f"HTTP {status}, but a web page: {bodies.excerpt(body)}")
-        return _success(profile, status, headers, body, marked=marked, redispatch=redispatch, truncated=truncated)
-    text = f"HTTP {status}: {bodies.excerpt(body)}" if body else f"HTTP {status}"
+            return Outcome("unknown", "other", status, f"HTTP {status}, but a web page: {bodies.excerpt(body, hide)}")
+        return _success(
+            profile, status, headers, body, marked=marked, redispatch=redispatch, truncated=truncated, hide=hide
+        )
+    text = f"HTTP {status}: {bodies.excerpt(body, hide)}" if body else f"HTTP {status}"
     if status < 200:
         return Outcome("in_progress", "other", status, text)
     if status in REJECTED:
@@ -106,11 +109,12 @@ def _success(
     marked: bool,
     redispatch: bool,
     truncated: bool,
+    hide: Callable[[str], str],
 ) -> Outcome:
     if status == 202:
         return Outcome("in_progress", "other", status, "HTTP 202: accepted, not yet done")
     if status == 207:
-        return Outcome("unknown", "other", status, f"HTTP 207: done in part: {bodies.excerpt(body)}")
+        return Outcome("unknown", "other", status, f"HTTP 207: done in part: {bodies.excerpt(body, hide)}")
     kind: Kind = "replayed" if marked else "unmarked" if redispatch and profile.marker_promised else "accepted"
     if truncated:
         return Outcome("applied", kind, status, f"HTTP {status}; the answer is longer than is read.")
@@ -120,7 +124,7 @@ def _success(
         output, found = _output(profile, headers, body)
     except ValueError as error:
         # Row 12 again: not what was declared.
-        return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {bodies.excerpt(body)}")
+        return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {bodies.excerpt(body, hide)}")
     text = f"HTTP {status}" if found else f"HTTP {status}; the answer has no {profile.adopt!r}."
     return Outcome("applied", kind, status, text, output=output, has_output=found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from journal.models import Answer
@@ -28,11 +28,21 @@ def address(template: str, *, origin: str, key: str) -> str:
 
 
 def interpret(
-    profile: Profile, *, status: int, headers: Mapping[str, str], body: bytes, key: str, truncated: bool = False
+    profile: Profile,
+    *,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    key: str,
+    truncated: bool = False,
+    hide: Callable[[str], str] = str,
 ) -> StatusAnswer:
-    """The answer by the first rule that matches; no rule, no JSON where JSON is needed, or a cut body is `unknown`."""
+    """The answer by the first rule that matches; no rule, no JSON where JSON is needed, or a cut body is `unknown`.
+
+    `hide` takes out of the body's text what must not be shown.
+    """
     query = profile.status or StatusQuery()
-    text = f"HTTP {status}: {bodies.excerpt(body)}" if body else f"HTTP {status}"
+    text = f"HTTP {status}: {bodies.excerpt(body, hide)}" if body else f"HTTP {status}"
     try:
         value: object = bodies.parse(body) if body and not truncated else None
         readable = bool(body) and not truncated

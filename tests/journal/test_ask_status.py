@@ -10,6 +10,7 @@ import pytest
 from journal import http
 from journal.providers.loader import load
 from journal.request import Request, env
+from journal.secrets import Secrets
 from tests.journal.raw_server import answer, json_answer, serving
 
 KEY = "ab" * 32
@@ -26,7 +27,9 @@ def ask(url: str | object, status=STATUS, environ=None, **fields: object):
     key = {"placement": "header", "name": "Idempotency-Key"}
     profile = load({"forge": {"key": key, "status": status, **fields}})["forge"]
     frozen = http.freeze(Request("POST", url), profile=profile, key=KEY)  # type: ignore[arg-type]
-    return http.ask_status(frozen, profile=profile, key=KEY, environ={"TOKEN": "s3cr3t-value", **(environ or {})})
+    return http.ask_status(
+        frozen, profile=profile, key=KEY, secrets=Secrets({"TOKEN": "s3cr3t-value", **(environ or {})})
+    )
 
 
 def test_the_status_is_asked_at_the_intents_own_origin_with_the_key():

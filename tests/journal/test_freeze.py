@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal.errors import UsageError
-from journal.freeze import MissingReference, digest, freeze, redact, references, resolve
+from journal.freeze import MissingReference, digest, freeze, references, resolve
 from journal.providers.loader import load
 from journal.request import Request, env, split_refs
 
@@ -112,9 +112,6 @@ def test_a_credential_cannot_smuggle_a_header():
 def test_a_resolved_request_shows_no_value():
     resolved = resolve(frozen("POST", URL, headers={"A": env("TOKEN")}), {"TOKEN": "s3cr3t-value"})
     assert "s3cr3t" not in repr(resolved)
-    assert redact({"s3cr3t-value": ["a s3cr3t-value", 1, None]}, resolved.secrets) == {
-        "${TOKEN}": ["a ${TOKEN}", 1, None]
-    }
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from journal.models import FrozenRequest
 from journal.providers.loader import load
 from journal.providers.profile import Profile
 from journal.request import Request, env
+from journal.secrets import Secrets
 from tests.journal.raw_server import answer, json_answer, reset, serving
 
 KEY = "ab" * 32
@@ -37,7 +38,9 @@ def a_request(url: str, *, profile: Profile | None = None, path: str = "/pulls",
 
 
 def send(frozen, *, profile=None, redispatch=False, guard=lambda: None, environ=None):
-    return http.send(frozen, profile=profile or a_profile(), redispatch=redispatch, guard=guard, environ=environ or {})
+    return http.send(
+        frozen, profile=profile or a_profile(), redispatch=redispatch, guard=guard, secrets=Secrets(environ or {})
+    )
 
 
 def outcome_of(script, *, profile=None, read=True, redispatch=False):

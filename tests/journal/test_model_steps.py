@@ -95,6 +95,66 @@ def test_a_reply_that_is_no_reply_and_a_reply_full_of_odd_values_are_kept(path, 
     assert [call["state"] for call in calls] == ["unknown", "unknown"]
 
 
+class Mute:
+    """Raises whatever is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class Deaf(dict[str, Any]):
+    """A mapping that cannot be read."""
+
+    def get(self, *_: object) -> Any:
+        raise RuntimeError("get")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"calls": 5},
+        {"calls": Mute()},
+        {"calls": [Mute()]},
+        {"calls": [Deaf(a=object())]},
+        {"model": Mute()},
+        {"service_tier": Mute()},
+        {"response_id": Mute()},
+        {"usage": Mute()},
+        {"usage": Deaf(prompt_tokens=Mute())},
+        {"usage": {"prompt_tokens": 10**5000}},
+    ],
+    ids=lambda odd: next(iter(odd)),
+)
+def test_an_answer_is_kept_and_paid_once_however_odd_its_reply_is(path, world, odd):
+    def choose(question: str) -> Reply:
+        world.calls.append(("choose", question))
+        return Reply("kept", **odd)
+
+    shown = []
+    for _ in range(2):
+        with opened(path, world) as journal, journal.task("t") as task:
+            shown.append(task.ask(choose, "q"))
+    assert world.names() == ["choose"]
+    assert shown[0] == shown[1]
+    assert shown[0].content == "kept"
+    (step,) = steps_of(path, "t")
+    assert (step["status"], step["output_complete"]) == ("committed", 0)
+    (call,) = rows(path, "SELECT * FROM agent_model_call")
+    assert call["state"] in ("unknown", "partial")
+
+
+def test_calls_that_cannot_be_read_are_a_failed_step_of_act(path, world):
+    with opened(path, world) as journal, journal.task("t") as task:
+        (failed,) = task.act(lambda: Reply("", calls=5))  # type: ignore[arg-type]
+    assert isinstance(failed, StepFailed)
+    assert "cannot be read" in str(failed)
+
+
 def test_a_model_that_fails_is_stored_and_not_asked_again(path, world):
     def broken(question: str) -> Reply:
         world.calls.append(("broken", question))

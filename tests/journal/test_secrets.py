@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
+import traceback
 from contextlib import closing
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from journal import InvalidArguments, Reply, Request, StepFailed, env, http_tool, tool
 from journal.secrets import Secrets
-from tests.journal.agent import World, all_bytes, opened, steps_of
+from tests.journal.agent import World, all_bytes, opened, rows, steps_of
 from tests.journal.raw_server import json_answer, serving
 
 SECRET = 's3cr3t-"quoted"-value/with+signs'
@@ -126,6 +129,86 @@ def test_a_resumed_process_knows_the_credentials_of_the_boots_before(path, tmp_p
             task.run(post, address)  # served: nothing is resolved for it
             assert task.run(printenv) == "TOKEN=${FORGE_TOKEN}"
             assert leaks(on_disk(path, tmp_path)) == []
+
+
+def test_a_credential_at_the_edge_of_what_is_cut_is_hidden_as_a_whole(path, tmp_path, world):
+    class Odd:
+        def __repr__(self) -> str:
+            return "z" * 190 + SECRET
+
+    @tool(effect="read_only")
+    def broken() -> None:
+        raise RuntimeError("y" * 3990 + SECRET)
+
+    @tool(effect="read_only")
+    def odd() -> dict[str, Any]:
+        return {"odd": Odd()}
+
+    usage = {"prompt_tokens": "p" * 20 + SECRET, "completion_tokens": 86420975, "total_tokens": 1}
+    answer = json_answer(400, b'"' + b"x" * 280 + SECRET.encode() + b'"')
+    with serving(answer) as server, opened(path, world) as journal, journal.task("t") as task:
+        found: list[object] = []
+        for step in (lambda: task.run(post, f"{server.url}/"), lambda: task.run(broken)):
+            with pytest.raises(StepFailed) as caught:
+                step()
+            found.append(str(caught.value))
+        found += [task.run(odd), task.ask(lambda: Reply("", usage=usage)).usage]
+        assert leaks(repr(found).encode()) == []
+        assert leaks(on_disk(path, tmp_path)) == []
+    assert repr(found).count("${FORGE_") == 5
+
+
+def test_the_names_in_a_reply_are_hidden_too(path, tmp_path, world):
+    def model(question: str) -> Reply:
+        return Reply("", model=SECRET, response_id=SECRET, request_model=SECRET, service_tier=SECRET)
+
+    with serving(json_answer(200, b"{}")) as server, opened(path, world) as journal, journal.task("t") as task:
+        task.run(post, f"{server.url}/")
+        assert leaks(repr(task.ask(model, "q")).encode()) == []
+        assert leaks(on_disk(path, tmp_path)) == []
+    (call,) = rows(path, "SELECT * FROM agent_model_call")
+    assert {call[name] for name in ("model", "response_id", "request_model", "service_tier")} == {"${FORGE_TOKEN}"}
+
+
+def test_a_raised_failure_is_chained_to_its_cause_unless_that_shows_a_credential(path, world):
+    @tool(effect="read_only")
+    def broken(text: str) -> None:
+        error = ValueError(f"token {text}")
+        error.add_note(world.fail or "")
+        raise KeyError("outer") from error
+
+    def model(question: str) -> Reply:
+        raise ConnectionError(SECRET)
+
+    with serving(json_answer(200, b"{}")) as server, opened(path, world) as journal, journal.task("t") as task:
+        task.run(post, f"{server.url}/")
+        for note, is_chained in (("plain", True), (f"with {SECRET}", False)):
+            world.fail = note
+            with pytest.raises(StepFailed) as caught:
+                task.run(broken, "t")
+            assert isinstance(caught.value.__cause__, KeyError) == is_chained
+            assert leaks("".join(traceback.format_exception(caught.value)).encode()) == []
+        with pytest.raises(StepFailed) as caught:
+            task.ask(model, "q")
+        assert leaks("".join(traceback.format_exception(caught.value)).encode()) == []
+
+
+def test_a_prompt_asked_before_its_word_became_a_credential_is_served_on_resume(path, world):
+    with serving(json_answer(200, b"{}")) as server:
+        for _ in range(2):
+            with opened(path, world) as journal, journal.task("t") as task:
+                task.ask(world.model, f"see {SECRET}")
+                task.run(post, f"{server.url}/")
+    assert world.names() == ["model"]
+
+
+@pytest.mark.parametrize("escaped", [json.dumps, repr, quote, lambda text: quote(text, safe=""), quote_plus])
+def test_each_way_to_escape_a_text_is_known(escaped):
+    secrets = Secrets({"HOOK": 'T0/B0 +"\\ä'})
+    secrets.learn(["HOOK"])
+    text = escaped('T0/B0 +"\\ä')
+    for shown in (text, re.sub("%..", lambda found: found[0].lower(), text)):
+        assert "B0" not in secrets.hide(f"see {shown}!"), shown
 
 
 def test_hiding_keeps_json_json():
