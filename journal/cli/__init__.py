@@ -31,11 +31,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read our output (head, less) has seen enough; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output (head, less) has seen enough.
+        _drop_output()
         return OK
+    except OSError as error:
+        # A full disk behind the output, most likely: what was to be printed there is lost.
+        _drop_output()
+        print(f"The system refused: {error}.", file=sys.stderr)
+        return PROBLEM
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _drop_output() -> None:
+    # The interpreter must not complain about it once more at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
@@ -46,7 +56,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if "--" in words:
         place = words.index("--")
         ours, command = words[:place], words[place + 1 :]
-    options = build().parse_args(ours)
+    options = build(as_json="--json" in ours).parse_args(ours)
     options.command = command
     return options
 
@@ -70,7 +80,8 @@ def _code(error: StepkeeperError) -> int:
 def _say(error: StepkeeperError, *, as_json: bool) -> None:
     from journal.cli.terminal import clean
 
-    kind = getattr(error, "kind", None) or {JournalBusy: "busy", UsageError: "usage"}.get(type(error), "problem")
+    ours = "busy" if isinstance(error, JournalBusy) else "usage" if isinstance(error, UsageError) else "problem"
+    kind = getattr(error, "kind", None) or ours
     if as_json:
         print(json.dumps({"error": {"kind": kind, "message": error.message, "hint": error.hint}}))
     else:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
+from typing import NoReturn, get_args
 
 from journal.cli.check import run as check
+from journal.cli.codes import USAGE
 from journal.cli.recover import run as recover
 from journal.cli.show import run as show
 from journal.cli.submit import run as submit
 from journal.cli.supervise import run as supervise
+from journal.models import TaskStatus
 
 _CODES = """exit codes:
   0  done, nothing wrong          3  the file cannot be read as a journal
@@ -17,16 +21,30 @@ _CODES = """exit codes:
   2  the command line is wrong   75  nothing is wrong, but something waits (for a person, a time, the agent)"""
 
 
-def build() -> argparse.ArgumentParser:
-    """The parser of `python -m journal`."""
-    parser = argparse.ArgumentParser(
+# More lines than anybody reads, and a number that every count may be compared with.
+_MOST = 1_000_000
+
+
+class _JsonParser(argparse.ArgumentParser):
+    """A parser whose errors are a JSON document on standard output."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = " ".join(self.format_usage().split())
+        print(json.dumps({"error": {"kind": "usage", "message": message, "hint": hint}}), flush=True)
+        self.exit(USAGE)
+
+
+def build(*, as_json: bool = False) -> argparse.ArgumentParser:
+    """The parser of `python -m journal`; with `as_json` it says on standard output what is wrong."""
+    kind = _JsonParser if as_json else argparse.ArgumentParser
+    parser = kind(
         prog="python -m journal",
         description="Look at an agent's journal, give the agent work, check it, recover it, keep its daemon running.",
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=kind)
 
     def verb(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
         made = verbs.add_parser(
@@ -44,8 +62,13 @@ def build() -> argparse.ArgumentParser:
     shown = verb("show", show, "Show the tasks of a journal, or one task's timeline. Changes nothing.")
     shown.add_argument("file", metavar="FILE", help="the journal")
     shown.add_argument("task", metavar="TASK", nargs="?", help="a task id: show its steps, attempts and decisions")
-    shown.add_argument("--status", help="only tasks of this status")
-    shown.add_argument("--limit", type=_positive, default=100, metavar="N", help="at most N tasks (default 100)")
+    shown.add_argument(
+        "--status",
+        choices=get_args(TaskStatus),
+        metavar="STATUS",
+        help="only tasks of this status (see docs/runtime.md)",
+    )
+    shown.add_argument("--limit", type=_count, default=100, metavar="N", help="at most N tasks (default 100)")
 
     submitted = verb("submit", submit, "Give the journal's agent a task. The message is on disk on return.")
     submitted.add_argument("file", metavar="FILE", help="the journal")
@@ -76,8 +99,8 @@ def build() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
+def _count(text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("a number of at least 1 is needed")
+    if not 1 <= number <= _MOST:
+        raise argparse.ArgumentTypeError(f"a number from 1 to {_MOST} is needed")
     return number

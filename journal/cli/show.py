@@ -41,7 +41,8 @@ def _one(reader: Reader, state: JournalState, task_id: str, *, as_json: bool) ->
     task = reader.task(task_id)
     if task is None:
         if as_json:
-            print(json.dumps({"error": {"kind": "no_task", "message": f"Task {task_id}: not in this journal."}}))
+            message = f"Task {task_id}: not in this journal."
+            print(json.dumps({"error": {"kind": "no_task", "message": message, "hint": "show FILE lists its tasks."}}))
         else:
             print(f"Task {clean(task_id)}: not in this journal. python -m journal show FILE lists its tasks.")
         return PROBLEM

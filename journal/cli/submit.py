@@ -12,6 +12,7 @@ from journal.cli.codes import OK
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable, UsageError
 from journal.reader import inspect
+from journal.task_ids import check_task_id
 
 # States that pass by themselves: the agent opens the file, merges its log, or makes it at its first start.
 _COMES_RIGHT = ("ok", "missing", "empty", "busy", "log_unreadable")
@@ -19,11 +20,12 @@ _COMES_RIGHT = ("ok", "missing", "empty", "busy", "log_unreadable")
 
 def run(options: argparse.Namespace) -> int:
     """Post the message; whether the task is new, the same or a conflict is for the agent to say."""
-    if not options.handler or not options.task_id:
-        raise UsageError("Handler and task id: neither may be empty.")
+    if not options.handler:
+        raise UsageError("Handler: its name is empty.", hint="Name one of the agent's handlers.")
+    check_task_id(options.task_id)
+    codec.dumps(options.handler, what="handler")
     text = sys.stdin.read() if options.input == "-" else options.input
     body = _input(text)
-    codec.dumps([options.handler, options.task_id], what="handler and task id")
     state = inspect(options.file)
     if state.kind not in _COMES_RIGHT:
         raise JournalUnreadable(state.sentence, kind=state.kind, hint=state.hint)

@@ -58,6 +58,28 @@ def test_a_wrong_command_line_ends_with_2(words: list[str]):
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["dance"], ["show"], ["show", "f", "--limit", "9" * 20], ["show", "f", "--status", "bogus"], ["supervise"]],
+)
+def test_a_wrong_command_line_is_one_json_document_where_that_was_asked_for(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--json"])
+    assert ended.value.code == 2
+    error = _json(capsys)["error"]
+    assert (error["kind"], "usage: python -m journal" in error["hint"], bool(error["message"])) == ("usage", True, True)
+
+
+def test_an_output_that_cannot_be_written_is_a_sentence(path: Path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "journal", "show", path], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (1, "The system refused: [Errno 28] No space left on device.\n")
+
+
 def test_it_runs_as_a_module_from_any_folder(path: Path, tmp_path: Path):
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

@@ -47,6 +47,19 @@ def test_submit_refuses_input_that_is_no_strict_json_object(path: Path, text: st
     assert inbox.pending(path) == []
 
 
+@pytest.mark.parametrize("task_id", ["", "a" * 513, "a\x00"])
+def test_submit_refuses_a_task_id_that_the_agent_would_refuse(path: Path, task_id: str):
+    assert main(["submit", str(path), "triage", "--task-id", task_id]) == 2
+    assert inbox.pending(path) == []
+
+
+def test_submit_names_the_value_that_json_readers_would_round(path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["submit", str(path), "triage", "--task-id", "t", "--input", '{"a": 123456789012345678901}', "--json"]
+    assert main(words) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["kind"], error["message"].partition(":")[0]) == ("usage", "Input $.a")
+
+
 def test_submit_refuses_what_no_agent_would_ever_read(tmp_path: Path):
     folder = tmp_path / "folder"
     folder.mkdir()
