@@ -46,13 +46,19 @@ def migrate(connection: sqlite3.Connection, *, agent: str) -> None:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise JournalUnreadable for a newer journal and for a database with somebody else's tables. Writes nothing."""
+    """Raise JournalUnreadable for a newer journal, an impossible version and somebody else's tables. Writes nothing."""
     version = user_version(connection)
     if version > CURRENT_VERSION:
         raise JournalUnreadable(
             f"Journal schema {version}: newer than this version of stepkeeper, which knows up to {CURRENT_VERSION}.",
             kind="newer",
             hint="Upgrade stepkeeper, then start again.",
+        )
+    if version < 0:
+        raise JournalUnreadable(
+            f"Journal schema {version}: no version of stepkeeper wrote that.",
+            kind="damaged",
+            hint="Put back a copy of the file, or give the agent a new one.",
         )
     if version == 0 and connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
         raise JournalUnreadable(

@@ -78,6 +78,12 @@ def require(found: Header, name: str) -> dialects.Dialect | None:
             kind="newer",
             hint="Upgrade stepkeeper here; its agent is not affected.",
         )
+    if found.is_ours and found.user_version < 0:
+        raise JournalUnreadable(
+            f"Journal {shown}: schema {found.user_version}, which no version of stepkeeper wrote.",
+            kind="damaged",
+            hint="Put back a copy of the file.",
+        )
     if found.foreign is None and not (found.is_ours and found.columns):
         cause = (
             "agent_step_journal lacks the columns of a journal."

@@ -44,9 +44,9 @@ def _half(path: Path) -> None:
     os.truncate(path, size // 2 // 8192 * 8192)
 
 
-def _newer(path: Path) -> None:
+def _version(path: Path, number: int) -> None:
     with closing(writer(a_journal(path))) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute(f"PRAGMA user_version = {number}")
 
 
 def _other_tables(path: Path) -> None:
@@ -87,7 +87,8 @@ CASES = {
     "nothing": (lambda path: None, "missing"),
     "cut in mid-page": (_truncated, "truncated"),
     "cut at a page's end": (_half, "truncated"),
-    "newer than us": (_newer, "newer"),
+    "newer than us": (lambda path: _version(path, 99), "newer"),
+    "of a version below all": (lambda path: _version(path, -5), "damaged"),
     "somebody's notes": (_other_tables, "foreign_tables"),
     "a step table of other columns": (_odd_step_table, "foreign_tables"),
     "2 GB of nothing": (_sparse, "not_a_database"),

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import closing
 
 import pytest
 
 from journal import JournalFailed
+from journal.errors import JournalUnreadable
 from journal.ownership import lock_path
 from journal.store import BOOT_SHIFT, Store
 from journal.transaction import Transaction
@@ -159,6 +161,14 @@ def test_many_threads_write_and_nothing_is_lost(path):
         for thread in threads:
             thread.join()
     assert len(noted(path)) == 400
+
+
+def test_a_version_that_was_never_written_is_refused(path):
+    opened(path, World()).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = -5")
+    with pytest.raises(JournalUnreadable, match="schema -5"):
+        opened(path, World())
 
 
 def test_a_closed_journal_says_so(path):
