@@ -88,7 +88,7 @@ class Journal:
         except TypeError as error:
             raise UsageError(f"Handler {handler}: {error}.", hint="Submit what its parameters take.") from error
         text = codec.dumps(input, what="input")
-        self._secrets.refuse(text, f"Task {task_id}")
+        self._secrets.refuse(f"{task_id}\n{text}", f"Task {task_id}")
         row: TaskRow = self.store.write(lambda tx: tasks.submit(tx, task_id, handler, text, self.agent), sync=True)
         return row
 
@@ -147,7 +147,7 @@ class Journal:
 
     def take_messages(self, report: RecoveryReport | None = None) -> list[Applied]:
         """Apply every message that waits; returns those about a step, which `follow` may have to wait for."""
-        found = apply_messages(self.store, agent=self.agent, report=report or RecoveryReport())
+        found = apply_messages(self.store, agent=self.agent, secrets=self._secrets, report=report or RecoveryReport())
         self._epoch += len(found)
         return [applied for applied in found if applied.step_index is not None]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,9 +12,11 @@ from journal import attempts, clock, codec, decisions, evidence, failures, start
 from journal.errors import InvalidArguments, TaskConflict, UsageError
 from journal.inbox import Message
 from journal.models import Evidence, Step
+from journal.secrets import Secrets
 from journal.task_ids import check_task_id
 from journal.transaction import Transaction
 
+_SAID = ("actor", "reason", "reference", "detail", "output")
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 # No answer of a provider ends these.
 _HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged")
@@ -32,21 +35,35 @@ class Applied:
     task_id: str | None = None
     step_index: int | None = None
     ask: bool = False
+    refused: bool = False
 
 
 class Malformed(ValueError):
     """A message lacks what its kind needs."""
 
 
-def apply(tx: Transaction, message: Message, *, agent: str) -> Applied:
+def apply(tx: Transaction, message: Message, *, agent: str, secrets: Secrets) -> Applied:
     """Apply one message. Applying it again changes nothing. Raises Malformed for one that cannot mean anything."""
     body = message.body
     if body is None:
         raise Malformed(message.problem)
     try:
-        return _KINDS[message.kind](tx, body, agent)
+        if message.kind == "submit":
+            name = secrets.name_in(json.dumps([body.get(part) for part in ("task_id", "handler", "input")]))
+            if name is not None:
+                # Its sender could not know. Not set aside either: the file holds what must not lie about.
+                return Applied(f"submit: refused: the task holds the value of {name}", refused=True)
+        return _KINDS[message.kind](tx, _hidden(body, secrets), agent)
     except (InvalidArguments, RecursionError, *_MISSTATED) as error:
         raise Malformed(f"a {message.kind} message lacks or misstates {error}") from error
+
+
+def _hidden(body: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
+    """The message with every credential in its words and outputs hidden; not in what binds it to a step."""
+    said = {name: secrets.hide_value(body[name]) for name in _SAID if name in body}
+    if isinstance(body.get("output_json"), str):
+        said["output_json"] = secrets.hide_json(body["output_json"])
+    return {**body, **said}
 
 
 def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
@@ -138,7 +155,7 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
             refusal = f"the output cannot be stored: {error.message}"
     if refusal is not None:
         decisions.add(tx, {**body, "output": None}, f"refused: {refusal}")
-        return Applied(f"{kind} of step {index} of {task_id}: refused: {refusal}")
+        return Applied(f"{kind} of step {index} of {task_id}: refused: {refusal}", refused=True)
     assert step is not None
     decisions.supersede(tx, task_id, index, f"{kind} by {body.get('actor', '')}")
     decisions.add(tx, body, "applied")

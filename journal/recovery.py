@@ -6,6 +6,7 @@ visits, does what needs no code of the agent's, and leaves.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from journal import boots, clock, inbox, intents, messages, tasks
+from journal import boots, clock, inbox, intents, messages, requests, tasks
 from journal.actions import Now
 from journal.desk import AskFirst, Desk, NotHere, Snapshot, look
 from journal.errors import StepHeld, StepWaiting, TaskCancelled
@@ -26,6 +27,8 @@ from journal.secrets import Secrets
 from journal.settle import settle
 from journal.store import Store
 from journal.transaction import Transaction
+
+_log = logging.getLogger("journal")
 
 # A visit that asks a provider posts the answer and comes again, as does one that gave the lock back in between.
 _ROUNDS = 1000
@@ -48,20 +51,22 @@ class RecoveryReport:
     lines: list[str] = field(default_factory=list)
 
 
-def apply_messages(store: Store, *, agent: str, report: RecoveryReport) -> list[Applied]:
+def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: RecoveryReport) -> list[Applied]:
     """Apply every waiting message once, oldest first; what is no message is set aside under `.refused`."""
     found = []
     for message in inbox.pending(store.path):
         try:
-            applied = _apply(store, message, agent)
+            applied = _apply(store, message, agent, secrets)
         except Malformed as error:
             inbox.set_aside(message)
-            report.lines.append(f"message {message.path.name}: refused: {error}")
+            report.lines.append(f"message {message.path.name}: refused: {secrets.hide(str(error))}")
+            _log.warning("%s", report.lines[-1])
             continue
         # A kill before this line leaves the file; applying it again changes nothing.
         inbox.remove(message)
         report.messages += 1
         report.lines.append(applied.sentence)
+        _log.log(logging.WARNING if applied.refused else logging.INFO, "message: %s", applied.sentence)
         found.append(applied)
     return found
 
@@ -73,8 +78,8 @@ def recover_steps(
     return [at for at in wanted if not skip(at[0]) and _recover_step(desk, *at, report)]
 
 
-def _apply(store: Store, message: Message, agent: str) -> Applied:
-    return store.write(lambda tx: messages.apply(tx, message, agent=agent), sync=True)
+def _apply(store: Store, message: Message, agent: str, secrets: Secrets) -> Applied:
+    return store.write(lambda tx: messages.apply(tx, message, agent=agent, secrets=secrets), sync=True)
 
 
 def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) -> bool:
@@ -179,7 +184,8 @@ def _visit(
 ) -> _Visit:
     store = Store(path, agent="", role=role, wait=wait)
     try:
-        apply_messages(store, agent=store.read(boots.agent_name), report=report)
+        secrets.learn(store.read(requests.references))
+        apply_messages(store, agent=store.read(boots.agent_name), secrets=secrets, report=report)
         desk = Desk(store, {}, secrets, epoch=lambda: 0, mode="visit", max_wait=timedelta(0))
         unresolved = store.read(intents.unresolved)
         wanted = unresolved if todo is None else [at for at in todo if at in set(unresolved)]

@@ -36,13 +36,17 @@ class Secrets:
 
     def refuse(self, text: str, what: str) -> None:
         """Raise InvalidArguments when the text holds a credential; the message names the variable, not the value."""
-        for form, name in self._ordered():
-            if form in text:
-                raise InvalidArguments(
-                    f"{self.hide(what)}: the arguments hold the value of {name}.",
-                    path="$",
-                    hint=f'Leave it out and use env("{name}") in the Request. Nothing was written.',
-                )
+        name = self.name_in(text)
+        if name is not None:
+            raise InvalidArguments(
+                f"{self.hide(what)}: the arguments hold the value of {name}.",
+                path="$",
+                hint=f'Leave it out and use env("{name}") in the Request. Nothing was written.',
+            )
+
+    def name_in(self, text: str) -> str | None:
+        """The variable whose value the text holds, if any."""
+        return next((name for form, name in self._ordered() if form in text), None)
 
     def hide(self, text: str) -> str:
         """The text with every known credential shown as `${NAME}`."""
