@@ -106,6 +106,13 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def key_window(text: str, left: float | None) -> str:
+    """How long a provider surely knows a key: what is left of its window, else what is known about it."""
+    if left is None:
+        return text or "unknown: nothing says how long the key is kept"
+    return f"key safe for {duration(left)}" if left > 0 else "closed: the provider may have forgotten the key"
+
+
 def signal_word(state: str) -> str:
     """The word that stands beside a signal's shape."""
     return {"not_sent": "not sent", "unknown": "outcome unknown", "reused": "reused"}.get(state, state)

@@ -96,7 +96,7 @@ HOLDS: Final[dict[str, Hold]] = {
     "not_applied": Hold(
         "Not applied",
         "The effect did not happen; it is not sent again without a person.",
-        "Approve a replay to send the same bytes under the same key, or abandon the step.",
+        "Approve a replay to send the same bytes again, or abandon the step.",
     ),
     "tls": Hold(
         "No trusted connection",

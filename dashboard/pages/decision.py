@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents import offers
 from agents.intents import dispatches
 from agents.models import PendingIntent
 from dashboard import binding, signals
@@ -13,7 +14,7 @@ from dashboard.pages import payload
 from dashboard.pages.attempt_lines import AttemptLine, attempt_line
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
-from dashboard.pages.step import payloads, window_left
+from dashboard.pages.step import payloads, window
 from dashboard.pages.verbs import Verb, verb_of
 from journal.holds import HOLDS, Hold
 from journal.models import Evidence, Step
@@ -38,8 +39,7 @@ class DecisionPage:
     dispatches: int
     attempts: tuple[AttemptLine, ...]
     evidence: tuple[Evidence, ...]
-    window_text: str
-    window_left: float | None
+    window: str
     expires_at: datetime
     sends: bool  # it makes bytes go out
     starts: bool  # it starts again what changes nothing outside
@@ -92,10 +92,11 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
     changes = step.effect not in ("read_only", "model")
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
+    profile = offers.profile_of(reader, step)
     return DecisionPage(
         journal_id=opened.file.pk,
         agent=opened.name,
-        verb=verb_of(kind, step.effect),
+        verb=verb_of(kind, step.effect, keyed=profile is None or profile.keyed),
         step=step,
         word=signal.word,
         state=signal.state,
@@ -108,8 +109,7 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
         dispatches=bound.dispatches,
         attempts=tuple(attempt_line(attempt, opened, reveal=True) for attempt in attempts),
         evidence=tuple(reader.evidence(task_id, index)),
-        window_text=intent.window_text if intent else "",
-        window_left=window_left(intent, opened.now),
+        window=window(intent, opened.now),
         expires_at=bound.expires_at,
         sends=kind == "replay" and changes,
         starts=kind == "replay" and not changes,

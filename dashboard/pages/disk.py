@@ -75,11 +75,23 @@ def _bar(line: disk.VolumeLine) -> VolumeBar:
 
 def _sentence(line: disk.VolumeLine) -> str:
     left = f"{wording.size(line.free_bytes)} free of {wording.size(line.total_bytes)}"
+    return "; ".join(filter(None, (left, _journals(line), _volume(line)))) + "."
+
+
+def _journals(line: disk.VolumeLine) -> str:
+    known = [journal.growth_per_day for journal in line.journals if journal.growth_per_day is not None]
+    if not known:
+        return ""
+    return f"its journals grow {wording.size(sum(known))} a day" if sum(known) > 0 else "its journals do not grow"
+
+
+def _volume(line: disk.VolumeLine) -> str:
+    """What else lies on the volume grows and shrinks too: its own slope says when it is full."""
     if line.growth_per_day is None:
-        return f"{left}; too few samples yet to say how it grows."
+        return "too few samples yet to say how the volume fills"
     if line.growth_per_day <= 0:
-        return f"{left}; its journals do not grow."
-    growth = f"{left}; its journals grow {wording.size(line.growth_per_day)} a day"
+        return "the volume as a whole does not fill"
+    fills = f"the volume fills by {wording.size(line.growth_per_day)} a day"
     if line.full_at is None:
-        return f"{growth}, which lasts more than a year."
-    return f"{growth}: full in {wording.duration((line.full_at - clock.wall()).total_seconds())}."
+        return f"{fills}, which lasts more than a year"
+    return f"{fills}: full in {wording.duration((line.full_at - clock.wall()).total_seconds())}"

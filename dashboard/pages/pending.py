@@ -8,6 +8,7 @@ from datetime import datetime
 
 from agents import fleet
 from agents.lines import IndexAge, IntentLine
+from dashboard import wording
 from dashboard.addresses import encode
 from dashboard.pages.choices import Offered, of_line
 from dashboard.signals import lower
@@ -25,7 +26,7 @@ class Waiting:
     hold: Hold | None
     state: str
     word: str
-    window_left: float | None
+    window: str
     offered: Offered | None
     anchor: str
     more: str
@@ -87,7 +88,7 @@ def _waiting(line: IntentLine, now: datetime, *, decides: bool) -> Waiting:
         hold=hold if line.needs_person else None,
         state=line.state,
         word=word,
-        window_left=(until - now).total_seconds() if until else None,
+        window=wording.key_window(line.window_text, (until - now).total_seconds() if until else None),
         offered=of_line(line) if decides else None,
         more=line.why.removeprefix(hold.sentence).strip() if hold else line.why,
         anchor=f"{encode(line.task_id)}-{line.step_index}",

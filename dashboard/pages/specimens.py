@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from agents.lines import IndexAge, IntentLine
 from agents.models import Job
+from dashboard import wording
 from dashboard.empty_states import EMPTY_STATES
 from dashboard.pages import payload, specimen_task
 from dashboard.pages.choices import Choice, Offered
@@ -86,13 +87,13 @@ def _intent(number: int, tool: str, state: str, hold: str) -> Waiting:
         next_attempt_at=None,
         since=NOW - timedelta(minutes=14 * (number + 1)),
         window_left_until=NOW - timedelta(minutes=3) if hold else NOW + timedelta(hours=3, minutes=12),
-        window_text="The forge keeps a key for 24 h.",
+        window_text="",
     )
     reason = HOLDS.get(hold)
     offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), "#", ("No replay: its task is cancelled.",))
     word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is at it"
-    left = (line.window_left_until - NOW).total_seconds() if line.window_left_until else None
-    return Waiting(line, reason, state, word, left, offered, f"s{number}", line.why)
+    window = wording.key_window("", -180.0 if hold else 3 * 3600.0)
+    return Waiting(line, reason, state, word, window, offered, f"s{number}", line.why)
 
 
 def _queue() -> PendingPage:

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents import offers
 from agents.models import Job, PendingIntent
-from dashboard import signals, timeline
+from dashboard import signals, timeline, wording
 from dashboard.pages import payload, usage
 from dashboard.pages.attempt_lines import AttemptLine, attempt_line
 from dashboard.pages.choices import Offered, of_step
@@ -55,7 +55,7 @@ class StepPage:
     intent: PendingIntent | None
     offered: Offered | None
     job: Job | None
-    window_left: float | None
+    window: str
     version: str
     polls: bool
     show_all: str
@@ -114,7 +114,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         intent=intent,
         offered=_offered(opened, step, signal.state) if may_decide else None,
         job=job if job and (job.is_open or pending) else None,
-        window_left=window_left(intent, opened.now),
+        window=window(intent, opened.now) if intent else "",
         version=version(opened, step, job),
         polls=pending,
         show_all=show_all,
@@ -128,10 +128,10 @@ def _offered(opened: Opened, step: Step, state: str) -> Offered | None:
     return of_step(opened.file.pk, step, offers.of_step(opened.reader, step), state=state)
 
 
-def window_left(intent: PendingIntent | None, now: datetime) -> float | None:
-    """The seconds for which the provider surely still knows the key."""
+def window(intent: PendingIntent | None, now: datetime) -> str:
+    """For how long the provider surely still knows the key, in words."""
     until = intent.window_left_until if intent else None
-    return (until - now).total_seconds() if until else None
+    return wording.key_window(intent.window_text if intent else "", (until - now).total_seconds() if until else None)
 
 
 def newest_job(opened: Opened, step: Step) -> Job | None:

@@ -17,13 +17,15 @@ class Verb:
     wrong: str
 
 
+_UNDER_KEY = ", under the stored key."
+
 VERBS: dict[str, Verb] = {
     verb.kind: verb
     for verb in (
         Verb(
             "replay",
             "Approve replay",
-            "Sends the stored bytes again, under the stored key. Where the provider can be asked, it is asked first: "
+            f"Sends the stored bytes again{_UNDER_KEY} Where the provider can be asked, it is asked first: "
             "if the effect exists, it is adopted and nothing is sent.",
             "If the first dispatch did arrive and the provider does not recognise the key any more, "
             "the effect happens a second time.",
@@ -38,7 +40,7 @@ VERBS: dict[str, Verb] = {
             "mark_not_applied",
             "Mark not applied",
             "Settles every unknown attempt as “no effect”; nothing is sent. The step stays pending until a replay is "
-            "approved separately, under the same key.",
+            "approved separately.",
             "If one of the attempts did arrive, a later replay may make a second effect.",
         ),
         Verb(
@@ -63,12 +65,21 @@ _AGAIN_MODEL = replace(
     wrong="If it ends its process again, the tokens of that call are spent for nothing, and the agent's other work "
     "stops with it until the step is put aside once more.",
 )
+_NO_KEY = "The provider takes no key, so nothing tells it that this is the same request again."
 _NO_EFFECT = replace(VERBS["abandon"], wrong="The task goes on, or fails, without what the step would have brought.")
 
 
-def verb_of(kind: str, effect: str | None) -> Verb:
-    """A decision's words for a step of this effect."""
+def verb_of(kind: str, effect: str | None, *, keyed: bool = True) -> Verb:
+    """A decision's words for a step of this effect; `keyed`: its provider is given the step's key."""
     if effect not in ("read_only", "model"):
-        return VERBS[kind]
+        return _unkeyed(VERBS[kind]) if kind == "replay" and not keyed else VERBS[kind]
     again = _AGAIN_MODEL if effect == "model" else _AGAIN_READ
     return {"replay": again, "abandon": _NO_EFFECT}.get(kind, VERBS[kind])
+
+
+def _unkeyed(replay: Verb) -> Verb:
+    return replace(
+        replay,
+        does=f"{replay.does.replace(_UNDER_KEY, '.')} {_NO_KEY}",
+        wrong="If the first dispatch did arrive, the effect happens a second time.",
+    )

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from agents.models import AuditEvent, Job
 from dashboard import binding
+from dashboard.pages.verbs import verb_of
 from journal import clock
 from tests.builders import fleet
 from tests.builders.fleet import rows
@@ -58,6 +59,14 @@ def test_the_final_button_names_its_effect(held):
     page = text(signed_in("operator").get(held("decide", "replay")))
     assert re.search(r"Approve replay: sends 16 bytes to 127\.0\.0\.1:\d+", page)
     assert "autofocus" not in page
+
+
+def test_a_replay_at_a_provider_without_keys_promises_nothing_of_a_key(held):
+    page = text(signed_in("operator").get(held("decide", "replay")))
+    assert "under the stored key" not in page
+    assert "recognise the key" not in page
+    assert "The provider takes no key, so nothing tells it that this is the same request again." in page
+    assert verb_of("replay", "mutating").does.startswith("Sends the stored bytes again, under the stored key. Where")
 
 
 def test_a_post_makes_one_job_and_the_same_post_again_makes_none(held):

@@ -64,6 +64,17 @@ def test_disk_draws_the_volume_with_its_thresholds(small_fleet):
     assert "critical" in page
 
 
+def test_disk_says_that_journals_grow_where_the_rest_of_the_volume_shrinks(small_fleet):
+    now = clock.wall()
+    JournalFile.objects.update(volume="/data", file_bytes=10**9, growth_per_day=9 * 2**20)
+    Volume.objects.create(
+        mount="/data", free_bytes=5 * 10**9, total_bytes=10**11, growth_per_day=-(10**6), full_at=None, sampled_at=now
+    )
+    page = text(signed_in().get("/disk/"))
+    assert "its journals grow 9.0 MiB a day; the volume as a whole does not fill." in page
+    assert "do not grow" not in page
+
+
 def test_open_alerts_stand_first_and_closed_ones_below(small_fleet):
     now = clock.wall()
     for number, closed in ((1, None), (2, now)):

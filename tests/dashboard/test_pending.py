@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from agents.models import PendingIntent
 from tests.dashboard.ladder import assert_page, assert_unchanged_is_204, signed_in, text
 
 pytestmark = pytest.mark.django_db
@@ -35,3 +38,11 @@ def test_an_empty_queue_says_what_would_stand_here(db):
 
 def test_a_cursor_that_is_none_is_a_404(db):
     assert signed_in().get("/pending/?after=%00").status_code == 404
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(90, "key safe for 1 h 30 m"), (-1, "closed: the provider may have")])
+def test_a_key_window_that_is_known_is_not_called_unknown(small_fleet, still_clock, minutes, said):
+    PendingIntent.objects.update(window_text="", window_left_until=still_clock + timedelta(minutes=minutes))
+    page = text(signed_in().get("/pending/"))
+    assert said in page
+    assert "unknown: nothing says how long" not in page
