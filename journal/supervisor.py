@@ -85,7 +85,7 @@ class _Supervisor:
         backoff: Backoff,
         grace: float,
     ) -> None:
-        self._journal = journal
+        self._journal = journal.absolute()
         self._command = command
         self._mask = mask
         self._quiet = quiet
@@ -174,9 +174,11 @@ class _Supervisor:
 
     def _signature(self) -> tuple[tuple[int, int, int], ...]:
         found = []
-        for path in (self._journal, self._journal.with_name(self._journal.name + "-wal")):
+        # The log stands beside the file itself, not beside a link to it.
+        real = os.path.realpath(self._journal)
+        for path in (real, f"{real}-wal"):
             try:
-                stat = path.stat()
+                stat = os.stat(path)
             except OSError:
                 continue
             # An empty log is as good as none: a reader may make or take away one.

@@ -33,7 +33,9 @@ class Reader:
     def __init__(
         self, path: str | os.PathLike[str], *, budget: float = connect.BUDGET, root_is_owner: bool | None = None
     ) -> None:
-        self.path = os.fspath(path)
+        # Absolute, so that a later chdir leads nowhere else; links are followed anew each time.
+        name = os.fspath(path)
+        self.path = name if os.path.isabs(name) else os.path.join(os.getcwd(), name)
         self._budget = budget
         self._root_is_owner = root_is_owner
 
