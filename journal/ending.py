@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from journal import clock, failures, steps, tasks
-from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled
+from journal import clock, failures, gate, starts, steps, tasks
+from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, leaves
 from journal.freeze import MissingReference
 from journal.session import Session
 from journal.transaction import Transaction
@@ -14,6 +14,8 @@ from journal.transaction import Transaction
 _SETTLE_LATER = timedelta(seconds=30)
 # A full disk may have room again at any time, and trying costs one small write.
 _WRITE_LATER = timedelta(seconds=2)
+
+_Wait = tuple[str, datetime | None]
 
 
 def record_end(tx: Transaction, session: Session, cause: BaseException | None, output: object) -> None:
@@ -24,13 +26,13 @@ def record_end(tx: Transaction, session: Session, cause: BaseException | None, o
 
 def _end(tx: Transaction, session: Session, cause: BaseException | None, output: object) -> str:
     task_id, secrets = session.task_id, session.desk.secrets
-    if isinstance(cause, TaskCancelled):
+    causes = leaves(cause)
+    if any(isinstance(one, TaskCancelled) for one in causes):
         return "cancelled"
-    reason, until = _waits(cause)
-    if isinstance(cause, StepHeld) and not steps.is_held(tx, cause.task_id, cause.step_index):
-        # Decided while a sibling of the step, or what it is a branch of, was still running.
-        until = clock.wall()
-    if reason is not None:
+    # Of a group one that waits is enough: a failure beside it says nothing about the step that waits.
+    waits = [wait for one in causes if (wait := _wait(tx, session, one)) is not None]
+    if waits:
+        reason, until = min(waits, key=_soonest)
         tasks.wait(tx, task_id, reason, until)
         return reason.partition(":")[0]
     pending = tasks.first_pending(tx, task_id)
@@ -46,10 +48,12 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, output:
     return "completed"
 
 
-def _waits(cause: BaseException | None) -> tuple[str | None, datetime | None]:
-    """(why the task waits, until when), or (None, None) for what ends it."""
+def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | None:
+    """Why the task waits and until when; None for what ends it."""
     if isinstance(cause, StepHeld):
-        return f"held: step {cause.step_index}: {cause.reason}", None
+        # Decided, perhaps, while a sibling of the step, or what it is a branch of, was still running.
+        until = None if steps.is_held(tx, cause.task_id, cause.step_index) else clock.wall()
+        return f"held: step {cause.step_index}: {cause.reason}", until
     if isinstance(cause, StepWaiting):
         return f"due: step {cause.step_index}", cause.until
     if isinstance(cause, Diverged):
@@ -58,6 +62,20 @@ def _waits(cause: BaseException | None) -> tuple[str | None, datetime | None]:
         return "unwritten: the journal could not be written", clock.wall() + _WRITE_LATER
     if isinstance(cause, MissingReference):
         return f"missing: {', '.join(cause.names)}", None
-    if cause is not None and not isinstance(cause, Exception):
-        return "interrupted: the process was stopping", clock.wall()
-    return None, None
+    return None if isinstance(cause, Exception) else _interruption(tx, session, cause)
+
+
+def _interruption(tx: Transaction, session: Session, cause: BaseException) -> _Wait:
+    task = tasks.find(tx, session.task_id)
+    # A branch is run by what it is a branch of, at no time of its own.
+    is_root = task is None or task.parent_id is None
+    if session.desk.stopping():
+        return "interrupted: the process was stopping", clock.wall() if is_root else None
+    pause = gate.backoff(session.task_id, starts.breaks(tx, session.task_id))
+    return f"{starts.BROKEN_OFF}: left by {type(cause).__name__}", clock.wall() + pause if is_root else None
+
+
+def _soonest(wait: _Wait) -> tuple[bool, datetime, bool]:
+    # What has no time of its own waits for a decision; new code or a new environment may come before one.
+    reason, until = wait
+    return until is None, until or clock.wall(), reason.startswith("held")

@@ -8,6 +8,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+def leaves(error: BaseException | None) -> list[BaseException]:
+    """The error itself; of a group every error in it, however deep; nothing of None."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for member in error.exceptions for leaf in leaves(member)]
+    return [] if error is None else [error]
+
+
 class StepkeeperError(Exception):
     """Base of every error the runtime raises on purpose.
 

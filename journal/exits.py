@@ -11,7 +11,7 @@ import os
 import sys
 from types import TracebackType
 
-from journal.errors import JournalBusy, StepHeld, StepWaiting
+from journal.errors import JournalBusy, JournalFailed, StepHeld, StepWaiting, leaves
 
 WAITING = 75
 BUSY = 4
@@ -28,15 +28,21 @@ def install() -> None:
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         previous(kind, error, traceback)
-        if isinstance(error, StepHeld | StepWaiting):
-            _state["code"] = WAITING
-        elif isinstance(error, JournalBusy):
-            _state["code"] = BUSY
+        _state["code"] = _code(leaves(error))
 
     sys.excepthook = hook
     # Registered late in the process's life, so it runs early among the exit functions of what was imported before;
     # those imported before us (logging, coverage) are run here first.
     atexit.register(_leave)
+
+
+def _code(causes: list[BaseException]) -> int:
+    # As the task was ended: in a group one that waits is enough, unless the journal itself is in trouble.
+    if any(isinstance(one, JournalFailed) for one in causes):
+        return 0
+    if any(isinstance(one, StepHeld | StepWaiting) for one in causes):
+        return WAITING
+    return BUSY if any(isinstance(one, JournalBusy) for one in causes) else 0
 
 
 def _leave() -> None:

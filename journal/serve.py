@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import signal
@@ -15,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from journal import codec, intents, tasks
-from journal.errors import JournalFailed, StepkeeperError, StepUnwritten
+from journal.errors import JournalFailed, StepkeeperError, StepUnwritten, leaves
 from journal.hands import Hands
 from journal.messages import Applied
 from journal.models import Task as TaskRow
@@ -142,7 +143,9 @@ def run_task(journal: Journal, row: TaskRow) -> None:
     journal.recover_task(row.task_id)
     arguments: dict[str, Any] = codec.loads(current.input_json or "{}")
     if inspect.iscoroutinefunction(function):
-        asyncio.run(_run_async(journal, row.task_id, function, arguments))
+        # How the handler ended is on disk by then; an exit in an asyncio task of its own leaves the loop once more.
+        with contextlib.suppress(SystemExit, KeyboardInterrupt):
+            asyncio.run(_run_async(journal, row.task_id, function, arguments))
         return
     task = journal.open_task(row.task_id)
     try:
@@ -165,11 +168,13 @@ async def _run_async(journal: Journal, task_id: str, function: Any, arguments: d
 
 def _leave(task: Task, error: BaseException) -> None:
     task.leave(error)
-    if isinstance(error, JournalFailed):
-        raise error
-    if isinstance(error, StepUnwritten):
-        _log.warning("%s", error)
-    elif isinstance(error, StepkeeperError | Interrupted):
-        _log.info("task %s: %s", task.task_id, error)
-    elif isinstance(error, Exception):
-        _log.error("task %s failed", task.task_id, exc_info=error)
+    causes = leaves(error)
+    for one in causes:
+        if isinstance(one, JournalFailed):
+            raise one
+    ours = [one for one in causes if isinstance(one, StepkeeperError | Interrupted)]
+    for one in ours:
+        _log.log(logging.WARNING if isinstance(one, StepUnwritten) else logging.INFO, "task %s: %s", task.task_id, one)
+    if len(ours) < len(causes):
+        ended = "failed" if isinstance(error, Exception) and not ours else "was left unfinished"
+        _log.error("task %s %s", task.task_id, ended, exc_info=error)

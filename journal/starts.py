@@ -1,4 +1,6 @@
-"""Statements on starts: how often a pending step was begun, counted before what may kill the process."""
+"""Statements on starts: how often a pending step was begun, counted before what may kill the process, and how often a
+task's code was broken off while its process went on.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from journal.transaction import Transaction
+
+# How a run ends that SystemExit or a cancellation leaves while its process goes on.
+BROKEN_OFF = "broken off"
 
 
 def restart(tx: Transaction, task_id: str, step_index: int) -> None:
@@ -42,3 +47,13 @@ def reset(tx: Transaction, task_id: str, step_index: int) -> None:
         " AND status = 'pending'",
         (tx.now, tx.revision(), task_id, step_index),
     )
+
+
+def breaks(tx: Transaction, task_id: str) -> int:
+    """How many of the task's newest runs were broken off, one after the other; killed ones are passed over."""
+    row = tx.one(
+        "SELECT count(*) AS n FROM agent_task_run WHERE task_id = ? AND ended = ? AND run >"
+        " (SELECT coalesce(max(run), 0) FROM agent_task_run WHERE task_id = ? AND ended <> ?)",
+        (task_id, BROKEN_OFF, task_id, BROKEN_OFF),
+    )
+    return 0 if row is None else int(row["n"])

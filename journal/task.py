@@ -24,6 +24,7 @@ from journal.errors import (
     TaskClosed,
     UnorderedStep,
     UsageError,
+    leaves,
 )
 from journal.freeze import MissingReference
 from journal.model_step import model_step, prompt_of
@@ -57,6 +58,7 @@ class Task:
         self._owner = _current()
         self._next = 0
         self._ended_by: BaseException | None = None
+        self._left = False
         self._branches: set[str] = set()
         session.is_closed = lambda: self._ended_by is not None or journal.stopping
 
@@ -148,8 +150,10 @@ class Task:
         """Record how this opening of the task ended: completed with `output`, waiting, failed or interrupted."""
         cause = self._ended_by or error
         self._ended_by = cause or TaskClosed(f"Task {self.task_id}: it was left.")
+        self._left = True
         try:
-            if not isinstance(cause, JournalFailed | ForkedTask):  # else nothing can be written, or not by us
+            # Else nothing can be written, or not by us.
+            if not any(isinstance(one, JournalFailed | ForkedTask) for one in leaves(cause)):
                 self._journal.store.write(lambda tx: record_end(tx, self._session, cause, output), sync=False)
         finally:
             # Only now may another thread of this process open the task again.
@@ -188,6 +192,12 @@ class Task:
         return drive_async(watched) if asynchronous else drive(watched)
 
     def _watched(self, steps: Steps[T]) -> Steps[T]:
+        if self._left:
+            # An awaitable of this opening that nobody awaited in time: another opening may be at this step by now.
+            raise TaskClosed(
+                f"Task {self.task_id}: it was left before this step began; nothing was called.",
+                hint="Await each step inside the task's `with`.",
+            )
         try:
             return (yield from steps)
         except GeneratorExit:

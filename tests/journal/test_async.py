@@ -243,3 +243,17 @@ def test_acting_with_an_async_tool_inside_a_loop_asks_for_an_async_choose(path, 
 
     asyncio.run(agent())
     assert world.calls == []
+
+
+def test_a_step_awaited_after_its_task_was_left_calls_nothing(path, world):
+    async def main() -> None:
+        with opened(path, world) as journal:
+            with journal.task("t") as task:
+                await task.run(world.fetch, 0)
+                late = task.run(world.put, "late")
+            with pytest.raises(TaskClosed, match="left before this step began"):
+                await late
+
+    asyncio.run(main())
+    assert world.names() == ["fetch"]
+    assert (task_row(path, "t")["status"], len(steps_of(path, "t"))) == ("completed", 1)
