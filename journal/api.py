@@ -53,7 +53,6 @@ class Journal:
         max_wait: float = MAX_WAIT_SECONDS,
         keep_prompt: bool = False,
     ) -> None:
-        self.path = Path(path)
         self.agent = agent
         self.tools = by_name(tools)
         self.handlers = dict(handlers or {})
@@ -69,7 +68,8 @@ class Journal:
         self._mutex = threading.Lock()
         self._suspect = threading.Lock()
         exits.install()
-        self.store = Store(self.path, agent=agent, role="agent", wait=wait)
+        self.store = Store(Path(path), agent=agent, role="agent", wait=wait)
+        self.path = self.store.path
         self._secrets.learn(self.store.read(requests.references))
 
     def submit(self, handler: str, /, *, task_id: str, **input: Any) -> TaskRow:
@@ -101,9 +101,10 @@ class Journal:
         report = RecoveryReport()
         self._recovering = True
         try:
-            self.apply_inbox(report)
-            wanted = self.store.read(intents.unresolved)
-            recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
+            told = [step for applied in self.take_messages(report) for step in self._asked(applied)]
+            # Each step once, also one that messages are about: the report counts steps.
+            wanted = dict.fromkeys([*told, *self.store.read(intents.unresolved)])
+            recover_steps(self.desk("recover"), list(wanted), report, skip=self._is_no_more)
         finally:
             self._recovering = False
         return report
@@ -130,8 +131,7 @@ class Journal:
         """`recover` for one task and its branches."""
         report = RecoveryReport()
         wanted = self.store.read(lambda tx: intents.unresolved_below(tx, task_id))
-        if wanted:
-            recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
+        recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
         for line in report.lines:
             _log.info("recovered: %s", line)
         return report
@@ -153,12 +153,7 @@ class Journal:
 
     def follow(self, applied: Applied, report: RecoveryReport) -> None:
         """Ask the provider where the message says so, and settle a step that no handler's run will come by."""
-        if applied.task_id is None or applied.step_index is None:
-            return
-        if applied.ask:
-            self._ask(applied.task_id, applied.step_index)
-        if not self.runs_by_itself(applied.task_id):
-            recover_steps(self.desk("recover"), [(applied.task_id, applied.step_index)], report, skip=self._is_no_more)
+        recover_steps(self.desk("recover"), self._asked(applied), report, skip=self._is_no_more)
 
     def open_task(self, task_id: str, *, parent_id: str | None = None) -> Task:
         """Open a task or a branch: one opening at a time in this process."""
@@ -167,10 +162,7 @@ class Journal:
                 raise UsageError(f"Task {task_id}: it is open in this process already.", hint="Open a task once.")
             check_task_id(task_id)
             run, stored = self.store.write(
-                lambda tx: (
-                    tasks.start(tx, task_id, agent=self.agent, parent_id=parent_id),
-                    steps.count(tx, task_id),
-                ),
+                lambda tx: (tasks.start(tx, task_id, agent=self.agent, parent_id=parent_id), steps.count(tx, task_id)),
                 sync=False,
             )
             session = Session(
@@ -207,6 +199,14 @@ class Journal:
             max_wait=self.max_wait,
             suspect=self._suspect,
         )
+
+    def _asked(self, applied: Applied) -> list[tuple[str, int]]:
+        """Ask the provider where the message says so. Returns its step, unless a handler's run settles that."""
+        if applied.task_id is None or applied.step_index is None:
+            return []
+        if applied.ask:
+            self._ask(applied.task_id, applied.step_index)
+        return [] if self.runs_by_itself(applied.task_id) else [(applied.task_id, applied.step_index)]
 
     def _ask(self, task_id: str, index: int) -> None:
         seen = self.store.read(lambda tx: look(tx, task_id, index))

@@ -111,6 +111,9 @@ def _by_query(kind: str, sentence: str, sql: str) -> Question:
 
 _STEP_NAME = "'step ' || s.step_index || ' of ' || s.task_id"
 _ATTEMPT_NAME = "'attempt ' || a.attempt || ' of step ' || a.step_index || ' of ' || a.task_id"
+_TRACES = " UNION ALL ".join(
+    f"SELECT task_id, step_index FROM {table}" for table in ("agent_request", "agent_model_call", "agent_evidence")
+)
 _REVISED = " UNION ALL ".join(
     f"SELECT '{table} row ' || rowid AS name, revision FROM {table}"
     for table in ("agent_task", STEP_TABLE, "agent_step_attempt", "agent_task_run", "agent_evidence")
@@ -148,10 +151,12 @@ QUESTIONS: tuple[Question, ...] = (
         "it belongs to no task.",
         f"SELECT {_STEP_NAME} FROM {STEP_TABLE} AS s LEFT JOIN agent_task AS t USING (task_id) WHERE t.task_id IS NULL",
     ),
+    # An index alone proves nothing: a step that was refused before anything was written leaves it unused.
     _by_query(
         "order",
-        "its steps have a hole.",
-        f"SELECT 'task ' || task_id FROM {STEP_TABLE} GROUP BY task_id HAVING max(step_index) + 1 <> count(*)",
+        "a request, an answer or evidence of it is on disk, but the step is not.",
+        f"SELECT DISTINCT {_STEP_NAME} FROM ({_TRACES}) AS s LEFT JOIN {STEP_TABLE} AS o USING (task_id, step_index) "
+        "WHERE o.task_id IS NULL",
     ),
     _by_query(
         "order",

@@ -13,7 +13,7 @@ from journal.reader.pages import Page, cursor, place
 
 # A count past this is shown as "10,000+": counting further would read the whole table.
 COUNT_CAP: Final = 10_000
-# Step indexes have no holes: the highest one is found in one step down the key.
+# The highest index is found in one step down the key. A step refused before it was written leaves its index unused.
 _STEPS: Final = f"(SELECT max(step_index) + 1 FROM {STEP_TABLE} WHERE {STEP_TABLE}.task_id = t.task_id) AS steps"
 _TASK: Final = ", ".join(f"t.{column}" for column in rows.TASK.split(", "))
 _COUNTED: Final = {

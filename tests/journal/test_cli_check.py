@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from journal import Journal, Request, UsageError, http_tool, tool
 from journal.cli import main
 from journal.freeze import digest
 from journal.keys import key, sha256_hex
@@ -60,7 +61,7 @@ WRONG = {
     STEP.format("status = 'pending'"): ("task", "task t"),
     STEP.format("committed_boot = 9"): ("order", "step 0 of t"),
     STEP.format(f"revision = {9 * BOOT}"): ("order", "agent_step_journal row 1"),
-    STEP.format("step_index = 9"): ("order", "task t"),
+    "DELETE FROM agent_step_journal WHERE step_index = 1": ("order", "step 1 of t"),
     STEP.format("created_at = '2026-11-02T00:00:00.000000Z'"): ("attempt", "attempt 1 of step 0 of t"),
     "UPDATE agent_body SET body = '{}'": ("cell", "step 2 of t"),
     "UPDATE agent_request SET body = x'00'": ("hash", "step 1 of t"),
@@ -106,3 +107,21 @@ def test_every_step_of_a_long_journal_is_checked(tmp_path: Path, capsys: pytest.
 def test_a_check_past_its_budget_says_so(path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["check", str(path), "--budget", "0"]) == 3
     assert "time budget" in capsys.readouterr().err
+
+
+def test_a_step_that_was_refused_before_it_was_written_is_no_finding(path: Path):
+    path.unlink()
+
+    @http_tool(effect="mutating")
+    def send(text: str) -> Request:
+        return Request("POST", "http://127.0.0.1:1/", headers={"X": text})
+
+    @tool(effect="read_only")
+    def look() -> int:
+        return 1
+
+    with Journal(path, agent="a", tools=[send, look]) as journal, journal.task("t") as task:
+        with pytest.raises(UsageError):
+            task.run(send, "two\nlines")
+        task.run(look)
+    assert main(["check", str(path)]) == 0

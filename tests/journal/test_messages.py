@@ -37,6 +37,13 @@ def test_a_status_message_asks_at_once_and_adopts_what_exists(path, world):
     assert steps_of(path, "t")[0]["status"] == "committed"
 
 
+def test_a_held_step_that_a_message_is_about_is_reported_once(held, world):
+    inbox.post(held, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
+    with opened(held, world) as journal:
+        report = journal.recover()
+    assert (report.held, report.messages, len(report.lines)) == (1, 1, 2)
+
+
 def test_a_submit_conflict_is_recorded_and_the_first_submission_stands(path, world):
     def triage(task: Any, number: int) -> int:
         return number
