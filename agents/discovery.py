@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Count
 
-from agents import globs
-from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile, PendingIntent, SpendHour
+from agents import globs, originals
+from agents.models import JournalFile, PendingIntent
 from agents.models.journal_file import COPY, OUTSIDE, REWOUND, VANISHED
 from journal import clock
 from journal.errors import JournalUnreadable
 from journal.journal_state import JournalState
 from journal.reader import Reader, inspect, signature
-
-
-@dataclass(frozen=True, slots=True)
-class FoundJournal:
-    """A path the globs gave, and what lies there."""
-
-    path: str
-    state: JournalState
-
-
-def find() -> list[FoundJournal]:
-    """Every path the globs give now, looked at. A symlink that leads out of them is found and never followed."""
-    return [FoundJournal(path, look(path)) for path in paths()]
 
 
 def paths() -> list[str]:
@@ -73,33 +60,39 @@ def reader_for(journal: JournalFile) -> Reader:
     return Reader(journal.path)
 
 
-def refresh() -> list[JournalFile]:
-    """Bring the rows in line with what the globs give. Returns the rows of files found for the first time."""
+def refresh() -> None:
+    """Bring the rows in line with what the globs give, and each journal id with the one file that is the journal."""
     now, present = clock.wall(), [_storable(path) for path in paths()]
-    known = {row.path: row for row in JournalFile.objects.all()}
-    gone = [row for row in known.values() if row.path not in present]
-    new = [_appeared(path, gone) for path in present if path not in known]
+    known = set(JournalFile.objects.values_list("path", flat=True))
+    found = {path: look(path) for path in present if path not in known}
+    for path, state in found.items():
+        # A copy until it is settled: nothing is read of a file whose journal may be indexed already.
+        kind = COPY if state.uuid else "new"
+        JournalFile.objects.create(path=path, uuid=state.uuid or "", kind=kind, found_at=now, seen_at=now)
     JournalFile.objects.filter(path__in=present).update(seen_at=now)
-    for row in JournalFile.objects.exclude(pk__in=[row.pk for row in new]):
-        if row.path not in present and row.vanished_at is None:
+    _settle(found, present)
+    for row in JournalFile.objects.all():
+        if row.path not in present and (row.vanished_at is None or row.kind == COPY):
             _vanish(row)
         elif row.path in present and row.vanished_at is not None:
-            row.vanished_at, row.kind, row.signature = None, "new", ""
+            row.vanished_at, row.kind, row.signature = None, COPY if row.kind == COPY else "new", ""
             row.save(update_fields=["vanished_at", "kind", "signature"])
-    return new
+    for row in JournalFile.objects.filter(path__in=list(found)):
+        apply(row, found[row.path])
 
 
 def apply(row: JournalFile, state: JournalState) -> None:
     """Put what was seen at a path into its row; a copy, a rewound and a replaced file are told from the journal."""
     if state.readable and row.uuid and state.uuid and state.uuid != row.uuid:
-        forget(row)  # another journal lies at this path now
+        originals.forget(row)  # another journal lies at this path now
+        row.uuid = ""
     original = _original(row, state)
     if original is not None:
         state = _card(
             row.path,
             COPY,
             f"It is a copy of {original.path}: both carry the same journal id. Its rows are not merged.",
-            "Move the copy out of STEPKEEPER_JOURNALS.",
+            "Move the copy out of STEPKEEPER_JOURNALS. If this is the original, move the other: this one takes over.",
             like=state,
         )
     elif state.readable and state.dialect == "stepkeeper" and _is_rewound(row, state):
@@ -134,18 +127,8 @@ def acknowledge(row: JournalFile) -> bool:
         if still.update(kind="new") != 1:
             return False
         row.kind = "new"
-        forget(row)
+        originals.forget(row)
     return True
-
-
-def forget(row: JournalFile) -> None:
-    """Remove everything the index holds of a journal; its row, jobs and audit stay."""
-    with transaction.atomic():
-        for table in (PendingIntent, IndexedModelCall, IndexedRun, IndexedTask, SpendHour):
-            table.objects.filter(journal=row).delete()
-        row.highest_revision = row.highest_boot = row.indexed_revision = row.indexed_boot = 0
-        row.rewound_from, row.signature, row.uuid = None, "", ""
-        row.save()
 
 
 def stamp(path: str) -> str:
@@ -156,16 +139,18 @@ def stamp(path: str) -> str:
         return ""
 
 
-def _appeared(path: str, gone: list[JournalFile]) -> JournalFile:
-    now, state = clock.wall(), look(path)
-    moved = next((row for row in gone if row.uuid and row.uuid == state.uuid), None)
-    row = moved or JournalFile(found_at=now)
-    row.path, row.seen_at, row.vanished_at, row.signature = path, now, None, ""
-    apply(row, state)
-    return row
+def _settle(found: dict[str, JournalState], present: list[str]) -> None:
+    """Look at every journal id that stands in more than one row."""
+    shared = JournalFile.objects.exclude(uuid="").values("uuid").annotate(rows=Count("pk")).filter(rows__gt=1)
+    for uuid in list(shared.values_list("uuid", flat=True)):
+        paths = JournalFile.objects.filter(uuid=uuid, path__in=present).values_list("path", flat=True)
+        originals.settle(uuid, {path: found.get(path) or look(path) for path in paths})
 
 
 def _vanish(row: JournalFile) -> None:
+    if row.kind == COPY and not row.jobs.exists():
+        row.delete()  # nothing was read of it
+        return
     row.vanished_at, row.kind, row.signature = clock.wall(), VANISHED, ""
     row.sentence = "The file is gone: no pattern of STEPKEEPER_JOURNALS gives it any more."
     row.hint = "If it was moved, add its new place to STEPKEEPER_JOURNALS."
@@ -186,8 +171,9 @@ def _is_rewound(row: JournalFile, state: JournalState) -> bool:
 def _original(row: JournalFile, state: JournalState) -> JournalFile | None:
     if not state.uuid:
         return None
-    others = JournalFile.objects.filter(uuid=state.uuid, vanished_at=None).exclude(pk=row.pk).exclude(kind=COPY)
-    # A journal known by this uuid is the original; only a newcomer, or what was a copy before, can be a copy.
+    others = JournalFile.objects.filter(uuid=state.uuid).exclude(pk=row.pk).exclude(kind=COPY)
+    # A journal known by this uuid is the original; only a newcomer, or what was a copy before, can be a copy. One that
+    # is gone keeps what was read of it, until `refresh` gives it the place of its copy.
     return others.order_by("found_at", "pk").first() if row.kind == COPY or not row.uuid else None
 
 

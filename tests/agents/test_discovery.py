@@ -8,9 +8,9 @@ import shutil
 import pytest
 
 from agents import discovery, globs
-from agents.models import IndexedTask, JournalFile, PendingIntent
+from agents.models import IndexedTask, JournalFile, PendingIntent, SpendHour
 from journal.errors import JournalUnreadable
-from tests.builders.fleet import journal_file, reread, rows, swept, watched, writing
+from tests.builders.fleet import a_model_call, held, journal_file, reread, rows, swept, watched, writing
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +28,10 @@ def a_journal(path, *, task="t", revision=rows.BOOT + 1, **cells):
         rows.a_boot(connection)
         rows.a_task(connection, task, revision=revision, **cells)
     return path
+
+
+def spent_in_all():
+    return sum(cost for cost in SpendHour.objects.values_list("cost_pico", flat=True) if cost is not None)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +137,115 @@ def test_a_moved_journal_keeps_its_row(folder):
     swept()
     assert JournalFile.objects.get().pk == before.pk
     assert journal_file(folder / "b.db").kind == "ok"
+
+
+def test_two_files_found_together_are_one_journal_and_the_one_changed_first_is_it(folder):
+    path = a_journal(folder / "own.db")
+    shutil.copy(path, folder / "copy-own.db")
+    swept()
+    assert (journal_file(path).kind, journal_file(folder / "copy-own.db").kind) == ("ok", "copy")
+    assert IndexedTask.objects.count() == 1
+
+
+def test_the_file_an_agent_writes_is_the_journal_although_its_copy_was_found_first(folder):
+    path = a_journal(folder / "b.db")
+    shutil.copy(path, folder / "a.db")
+    with held(folder / "a.db"):
+        swept()
+    assert journal_file(folder / "a.db").kind == "ok"
+    pk = journal_file(folder / "a.db").pk
+    with held(path):
+        swept()
+    assert (journal_file(path).pk, journal_file(path).kind) == (pk, "ok"), "what was read stays with the journal"
+    assert journal_file(folder / "a.db").kind == "copy"
+    assert IndexedTask.objects.count() == 1
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_copy_takes_the_place_of_its_original_and_nothing_is_counted_twice(folder, turns):
+    path = a_journal(folder / "own.db")
+    with writing(path) as connection:
+        a_model_call(connection)
+    swept()
+    pk, spent = journal_file(path).pk, spent_in_all()
+    assert spent > 0
+    path.with_name("copy-own.db").write_bytes(path.read_bytes())
+    swept()
+    path.unlink()
+    for _ in range(turns):
+        swept()
+    assert JournalFile.objects.get().pk == pk
+    assert journal_file(folder / "copy-own.db").kind == "ok"
+    assert (IndexedTask.objects.count(), spent_in_all()) == (1, spent)
+
+
+def test_a_journal_renamed_while_its_copy_is_deleted_keeps_its_row(folder):
+    path = a_journal(folder / "zz.db")
+    with writing(path) as connection:
+        a_model_call(connection)
+    swept()
+    pk, spent = journal_file(path).pk, spent_in_all()
+    shutil.copy(path, folder / "aa.db")
+    swept()
+    (folder / "aa.db").unlink()
+    path.rename(folder / "yy.db")
+    swept()
+    row = JournalFile.objects.get()
+    assert (row.path, row.pk, row.kind) == (str(folder / "yy.db"), pk, "ok")
+    assert (IndexedTask.objects.count(), spent_in_all()) == (1, spent)
+
+
+def test_an_older_copy_that_takes_the_place_of_its_original_is_rewound_and_counts_nothing(folder):
+    path = a_journal(folder / "a.db")
+    shutil.copy(path, folder / "old.db")
+    with writing(path) as connection:
+        rows.a_task(connection, "later", revision=rows.BOOT + 20)
+    swept()
+    path.unlink()
+    swept()
+    assert journal_file(folder / "old.db").kind == "rewound"
+    assert set(IndexedTask.objects.values_list("task_id", flat=True)) == {"t", "later"}
+    assert discovery.acknowledge(JournalFile.objects.get())
+    swept()
+    assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["t"]
+
+
+def test_a_journal_whose_path_another_one_took_keeps_its_row(folder):
+    path = a_journal(folder / "own.db")
+    swept()
+    pk = journal_file(path).pk
+    path.rename(folder / "own-2026.db")
+    a_journal(path, task="new")
+    swept()
+    assert (journal_file(folder / "own-2026.db").pk, journal_file(path).kind) == (pk, "ok")
+    assert sorted(IndexedTask.objects.values_list("task_id", flat=True)) == ["new", "t"]
+
+
+def test_what_an_index_of_before_counted_twice_is_counted_once_again(folder):
+    path = a_journal(folder / "a.db")
+    swept()
+    shutil.copy(path, folder / "b.db")
+    swept()
+    twice = journal_file(folder / "b.db")
+    JournalFile.objects.filter(pk=twice.pk).update(kind="ok", copy_of=None)
+    reread(twice)
+    assert IndexedTask.objects.count() == 2
+    swept()
+    assert IndexedTask.objects.get().journal == journal_file(path)
+    assert journal_file(folder / "b.db").kind == "copy"
+
+
+def test_an_unreadable_journal_is_not_replaced_by_its_copy_until_it_is_moved_out(folder):
+    path = a_journal(folder / "a.db")
+    swept()
+    shutil.copy(path, folder / "b.db")
+    path.write_bytes(b"no database any more, but long enough to hold one page of it" * 100)
+    swept()
+    assert journal_file(folder / "b.db").kind == "copy"
+    path.unlink()
+    swept()
+    assert journal_file(folder / "b.db").kind == "ok"
+    assert IndexedTask.objects.count() == 1
 
 
 def test_a_rewound_file_is_a_card_until_somebody_acknowledges_it(folder):
