@@ -164,7 +164,13 @@ TIME_ZONE = environment.TIME_ZONE.read()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(name)s %(levelname)s %(message)s", "datefmt": "%H:%M:%S"}},
+    "formatters": {
+        "line": {
+            "()": "dashboard.log_lines.LogLine",
+            "format": "%(asctime)s %(name)s %(levelname)s %(message)s",
+            "datefmt": "%H:%M:%S",
+        },
+    },
     # /healthz answers 503 while the parts start, any page while the database is busy: answers, not events for the log.
     "filters": {
         "not_503": {
@@ -177,6 +183,9 @@ LOGGING = {
     "loggers": {
         "agents": {"level": "INFO"},
         "dashboard": {"level": "INFO"},
+        # Django's own handlers would print beside ours what ours leaves out.
+        "django": {"handlers": [], "level": "INFO"},
+        "django.server": {"handlers": [], "level": "INFO"},
         "django.request": {"level": "ERROR"},  # refusals are answers, not events for the operator's log
         "django-q": {"level": "WARNING"},
     },

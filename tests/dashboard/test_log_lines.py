@@ -1,0 +1,52 @@
+"""What the log is told of requests."""
+
+from __future__ import annotations
+
+import io
+import logging
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents import login_link
+from dashboard.log_lines import LogLine
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def written():
+    """What the process's own log handler writes meanwhile."""
+    (handler,) = (one for one in logging.getLogger().handlers if isinstance(one.formatter, LogLine))
+    assert isinstance(handler, logging.StreamHandler)
+    stream = io.StringIO()
+    before = handler.setStream(stream)
+    yield stream
+    handler.setStream(before)
+
+
+def test_a_link_that_still_signs_in_stands_in_no_line(written):
+    token = login_link.make(User.objects.create_user("ana"), valid_for=timedelta(hours=1))
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.post(f"/sign-in/link/{token}/").status_code == 403
+    assert "/sign-in/link/<token>/" in written.getvalue()
+    assert token not in written.getvalue()
+
+
+def test_a_fault_on_the_page_of_a_link_names_its_traceback_and_not_the_link(written, client, monkeypatch):
+    client.raise_request_exception = False
+    monkeypatch.setattr(login_link, "find", lambda token: 1 // 0)
+    assert client.get("/sign-in/link/abc-DEF_9/").status_code == 500
+    assert "ZeroDivisionError" in written.getvalue()
+    assert "abc-DEF_9" not in written.getvalue()
+
+
+def test_a_request_that_is_refused_for_its_size_is_a_line_without_a_traceback(written, client):
+    client.force_login(User.objects.create_user("ana"))
+    client.raise_request_exception = False
+    assert client.get("/tasks/?text=" + "&a=" * 2000).status_code in {400, 403}
+    assert client.get("/sign-in/?next=" + "&a=" * 2000).status_code == 400
+    assert "The number of GET/POST parameters exceeded" in written.getvalue()
+    assert "Traceback" not in written.getvalue()
