@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
+import shlex
+import sys
 from datetime import timedelta
+from pathlib import Path
 
+from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -57,6 +62,14 @@ def user_for(name: str, *, role: Role | None) -> User:
     if role is not None:
         give_role(user, role)
     return user
+
+
+def command() -> str:
+    """What to type for another link, to the same data folder and port as this process has."""
+    given = [f"{name}={shlex.quote(os.environ[name])} " for name in ("STEPKEEPER_DATA", "PORT") if os.environ.get(name)]
+    program = (sys.executable, str(settings.BASE_DIR / "manage.py"))
+    shown = (os.path.relpath(path) if path.startswith(f"{Path.cwd()}{os.sep}") else path for path in program)
+    return f"{''.join(given)}{' '.join(map(shlex.quote, shown))} login-link"
 
 
 def _hash(token: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import http.client
 import os
-import shlex
 import shutil
 import signal
 import socket
@@ -175,17 +174,9 @@ def _announcer() -> Callable[[], None]:
             path = reverse("sign_in_link", kwargs={"token": token})
             _say(f"Stepkeeper is ready: http://127.0.0.1:{settings.STEPKEEPER_PORT}{path}")
             _say(f"It signs in once, within {settings.STEPKEEPER_SIGN_IN_TTL // 60} minutes. Ctrl-C stops everything.")
-            _say(f"Another link: {_link_command()}")
+            _say(f"Another link: {login_link.command()}")
 
     return announce
-
-
-def _link_command() -> str:
-    """What to type for another link, to the same data folder and port as this start."""
-    given = [f"{name}={shlex.quote(os.environ[name])} " for name in ("STEPKEEPER_DATA", "PORT") if os.environ.get(name)]
-    program = (sys.executable, str(settings.BASE_DIR / "manage.py"))
-    shown = (os.path.relpath(path) if path.startswith(f"{Path.cwd()}{os.sep}") else path for path in program)
-    return f"{''.join(given)}{' '.join(map(shlex.quote, shown))} login-link"
 
 
 def _web_answers() -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agents import login_link
+
 _OWN_JOURNALS = "STEPKEEPER_JOURNALS='/path/to/*.db' make up"
 
 
@@ -21,7 +23,7 @@ EMPTY_STATES: dict[str, EmptyState] = {
         "No agent yet",
         "Who works, who crashed and what waits for you appears here once a journal is found. "
         "Run a first agent, then name its journal:",
-        f"python docs/first_agent.py\n{_OWN_JOURNALS}",
+        f".venv/bin/python docs/first_agent.py\n{_OWN_JOURNALS}",
     ),
     "tasks": EmptyState(
         "No task yet",
@@ -61,7 +63,7 @@ EMPTY_STATES: dict[str, EmptyState] = {
         "Nothing on record yet",
         "Every decision, every refusal and every downloaded payload is one line here, with the name of the person. "
         "Sign in with another role to see a refusal:",
-        "python manage.py login-link --user viewer --role viewer",
+        f"{login_link.command()} --user viewer --role viewer",
     ),
     "journals": EmptyState(
         "No journal found",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
@@ -18,6 +22,7 @@ from dashboard import access
 pytestmark = pytest.mark.django_db
 
 HOUR = timedelta(hours=1)
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -138,6 +143,16 @@ def test_the_command_keeps_a_role_unless_it_is_told_another(ana, capsys):
     call_command("login-link", user="ana", role="admin")
     assert roles.role_of(ana) == "admin"
     assert ana.groups.count() == 1
+
+
+def test_the_command_without_a_dashboard_says_which_folder_it_looked_at(tmp_path):
+    empty = {**os.environ, "STEPKEEPER_DATA": str(tmp_path), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+    ran = subprocess.run(
+        [sys.executable, CHECKOUT / "manage.py", "login-link"], env=empty, capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 1
+    assert f"STEPKEEPER_DATA '{tmp_path}': no dashboard has run on it" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_each_role_may_do_what_those_below_it_may(ana):

@@ -7,9 +7,11 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
 from django.urls import reverse
 
 from agents import login_link
+from agents.models import LoginLink
 from agents.roles import ROLES
 
 
@@ -25,7 +27,16 @@ class Command(BaseCommand):
     def handle(self, *, user: str, role: str | None, **_: object) -> None:
         if not user or len(user) > 150:
             raise CommandError("--user takes 1 to 150 characters.")
-        person = login_link.user_for(user, role=next((known for known in ROLES if known == role), None))
-        token = login_link.make(person, valid_for=timedelta(seconds=settings.STEPKEEPER_SIGN_IN_TTL))
+        data = f"STEPKEEPER_DATA '{settings.STEPKEEPER_DATA}'"
+        try:
+            if LoginLink._meta.db_table not in connection.introspection.table_names():
+                raise CommandError(
+                    f"{data}: no dashboard has run on it. Start it with 'make up', or name the folder of the one that "
+                    "runs: it printed the whole command when it started ('Another link: …')."
+                )
+            person = login_link.user_for(user, role=next((known for known in ROLES if known == role), None))
+            token = login_link.make(person, valid_for=timedelta(seconds=settings.STEPKEEPER_SIGN_IN_TTL))
+        except DatabaseError as error:
+            raise CommandError(f"{data}: its database fails: {error}. Try again.") from None
         path = reverse("sign_in_link", kwargs={"token": token})
         self.stdout.write(f"http://127.0.0.1:{settings.STEPKEEPER_PORT}{path}")
