@@ -92,6 +92,7 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> Non
             "state": outlook.state,
             "hold_reason": outlook.hold_reason,
             "why": outlook.why,
+            "detail": _plain(step.hold_detail or "") if outlook.state == HELD else "",
             "next_action": outlook.next_action,
             "next_sentence": outlook.next_sentence,
             "next_attempt_at": outlook.next_attempt_at or step.next_attempt_at,
@@ -126,10 +127,10 @@ def _outlook(
     if task_status in offers.ENDED:
         return _of_ended_task(step, task_status)
     if step.effect in ("read_only", "model"):
-        why, reason = _hold(step.hold_reason or "", step)
-        return Outlook(HELD, why, reason, "hold", why, window_text=_NO_KEY_COUNTS)
+        why = _sentence(step.hold_reason or "")
+        return Outlook(HELD, why, step.hold_reason or "", "hold", why, window_text=_NO_KEY_COUNTS)
     if profile is None:
-        return Outlook(HELD, *_hold("profile_missing", step))
+        return Outlook(HELD, _sentence("profile_missing"), "profile_missing")
     until, text = _window(profile, attempts)
     reason, state = step.hold_reason or "", UNRESOLVED
     action, why, due = _decide(journal, reader, step, attempts, profile)
@@ -138,8 +139,8 @@ def _outlook(
         reason = reason or why
     elif action == "wait":
         state = WAITING
-    sentence = why if action != "hold" else _hold(reason, step)[0]
-    held_why = _hold(reason, step)[0] if state == HELD else sentence
+    sentence = why if action != "hold" else _sentence(reason)
+    held_why = _sentence(reason) if state == HELD else sentence
     return Outlook(state, held_why, reason if state == HELD else "", action, sentence, due, until, text)
 
 
@@ -147,7 +148,7 @@ def _of_ended_task(step: Step, task_status: str) -> Outlook:
     """Nothing of an ended task is sent or looked at any more: only a person can still say what became of the step."""
     why = f"Its task is {task_status}: recovery leaves the step as it is."
     if step.hold_reason:
-        why = f"{_hold(step.hold_reason, step)[0]} {why}"
+        why = f"{_sentence(step.hold_reason)} {why}"
     text = _NO_KEY_COUNTS if step.effect in ("read_only", "model") else "Nothing is sent any more."
     return Outlook(HELD, why, step.hold_reason or "task_ended", "hold", why, window_text=text)
 
@@ -179,13 +180,12 @@ def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | N
     return min(sent) + profile.window, ""
 
 
-def _hold(reason: str, step: Step) -> tuple[str, str]:
+def _sentence(reason: str) -> str:
+    """A hold's own words. The step's detail may quote a provider and stands apart."""
     from journal.holds import HOLDS
 
     hold = HOLDS.get(reason)
-    sentence = hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."
-    detail = _plain(step.hold_detail or "")
-    return f"{sentence} {detail}".strip(), reason
+    return hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."
 
 
 def _plain(why: str) -> str:

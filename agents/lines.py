@@ -77,6 +77,7 @@ class IntentLine:
     window_text: str
     task_status: str = ""
     asks: bool = False  # whether somebody can be asked for its status
+    detail: str = ""  # may quote a provider: for who may see payloads
     job_uuid: str | None = None  # an open job about this step
 
     @property

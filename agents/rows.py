@@ -56,6 +56,7 @@ def intent_line(row: PendingIntent, jobs: dict[tuple[int | None, str, int | None
         window_text=row.window_text,
         task_status=row.task_status,
         asks=row.asks,
+        detail=row.detail,
         job_uuid=jobs.get((row.journal_id, row.task_id, row.step_index)),
     )
 

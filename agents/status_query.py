@@ -15,6 +15,7 @@ from journal.models import Answer, Attempt, FrozenRequest, Step
 from journal.providers.profile import Profile
 from journal.reader import Reader
 
+_DETAIL = 2000  # characters kept of a provider's answer beside the evidence itself
 _WORDS: dict[Answer, str] = {
     "exists": "The provider says the effect exists.",
     "absent": "The provider says there is no such effect.",
@@ -50,7 +51,11 @@ def newest_answer(job: Job, journal: JournalFile) -> str:
         return ""
     found = discovery.reader_for(journal).evidence(job.task_id, job.step_index)
     since = [one for one in found if one.asked_at is not None and one.asked_at >= job.created_at]
-    return _said(since[-1].answer, since[-1].http_status, since[-1].detail) if since else ""
+    if not since:
+        return ""
+    job.detail = since[-1].detail
+    job.save(update_fields=["detail"])
+    return _said(since[-1].answer, since[-1].http_status)
 
 
 def _ask_http(
@@ -86,10 +91,10 @@ def _ask_http(
         "in_flight": in_flight,
         "source": "worker",
     }
-    job.result = _said(answer.answer, answer.http_status, answer.detail)
+    job.result, job.detail = _said(answer.answer, answer.http_status), secrets.hide(answer.detail)[:_DETAIL]
     if in_flight and answer.answer == "absent":
         job.result += " An attempt was in flight while it was asked, so this proves nothing."
-    job.save(update_fields=["result"])
+    job.save(update_fields=["result", "detail"])
     # A kill before this line asks again: a question changes nothing.
     inbox.post(journal.path, message)
     leases.posted(job)
@@ -133,6 +138,7 @@ def _profile(step: Step, reader: Reader) -> Profile | None:
     return Profile.from_dict(step.provider or "python", json.loads(text)) if text else None
 
 
-def _said(answer: Answer, http_status: int | None, detail: str) -> str:
+def _said(answer: Answer, http_status: int | None) -> str:
+    """The answer in words of ours: viewers and the audit read them, so nothing of the provider's own is in it."""
     status = f" (HTTP {http_status})" if http_status is not None else ""
-    return f"{_WORDS[answer]}{status} {detail}".strip()
+    return f"{_WORDS[answer]}{status}"

@@ -55,6 +55,7 @@ class Job(models.Model):
     attempts = models.IntegerField(default=0)
     sentence = models.TextField(blank=True, default="")
     result = models.TextField(blank=True, default="")
+    detail = models.TextField(blank=True, default="")  # a provider's own words: for who may see payloads
     message_id = models.CharField(max_length=64, unique=True)
     posted_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()

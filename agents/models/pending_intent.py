@@ -31,6 +31,7 @@ class PendingIntent(models.Model):
     state = models.CharField(max_length=16, default=UNRESOLVED)
     hold_reason = models.CharField(max_length=64, blank=True, default="")
     why = models.TextField(blank=True, default="")
+    detail = models.TextField(blank=True, default="")  # may quote a provider: for who may see payloads
     next_action = models.CharField(max_length=16, blank=True, default="")  # send query wait adopt fail hold, or ""
     next_sentence = models.TextField(blank=True, default="")
     next_attempt_at = models.DateTimeField(null=True, blank=True)

@@ -33,15 +33,16 @@ class JobPage:
     step_href: str
     polls: bool
     version: str
+    detail: str
 
 
-def build(job: Job) -> JobPage:
+def build(job: Job, *, reveal: bool) -> JobPage:
     """The job as the journal knows it now."""
-    return page_of(jobs.follow(job))
+    return page_of(jobs.follow(job), reveal=reveal)
 
 
-def page_of(job: Job) -> JobPage:
-    """The page around a job's row as it is."""
+def page_of(job: Job, *, reveal: bool) -> JobPage:
+    """The page around a job's row as it is; `reveal` shows what the provider itself said."""
     said = zlib.crc32(job.sentence.encode("utf-8", "replace"))
     verb = VERBS.get(job.decision)
     step_href = ""
@@ -55,4 +56,5 @@ def page_of(job: Job) -> JobPage:
         step_href=step_href,
         polls=job.is_open,
         version=f"{job.state}-{job.attempts}-{said:x}",
+        detail=job.detail if reveal else "",
     )

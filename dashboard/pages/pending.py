@@ -55,12 +55,12 @@ class PendingPage:
         return not self.held and not self.others
 
 
-def build(*, decides: bool, after: str) -> PendingPage:
+def build(*, decides: bool, reveal: bool, after: str) -> PendingPage:
     """Pending intents of all journals, oldest first. Raises ValueError for a cursor that is none."""
     now = clock.wall()
     page = fleet.pending(after=after, limit=LIMIT)
     lines = page.items
-    waiting = tuple(_waiting(line, now, decides=decides) for line in lines)
+    waiting = tuple(_waiting(line, now, decides=decides, reveal=reveal) for line in lines)
     held = tuple(each for each in waiting if each.line.needs_person)
     others = tuple(each for each in waiting if not each.line.needs_person)
     said = repr([(line, line.job_uuid) for line in lines])
@@ -74,7 +74,7 @@ def build(*, decides: bool, after: str) -> PendingPage:
     )
 
 
-def _waiting(line: IntentLine, now: datetime, *, decides: bool) -> Waiting:
+def _waiting(line: IntentLine, now: datetime, *, decides: bool, reveal: bool) -> Waiting:
     hold = HOLDS.get(line.hold_reason)
     until = line.window_left_until
     word = {
@@ -90,7 +90,7 @@ def _waiting(line: IntentLine, now: datetime, *, decides: bool) -> Waiting:
         word=word,
         window=wording.key_window(line.window_text, (until - now).total_seconds() if until else None),
         offered=of_line(line) if decides else None,
-        more=line.why.removeprefix(hold.sentence).strip() if hold else line.why,
+        more=f"{line.why.removeprefix(hold.sentence if hold else '')} {line.detail if reveal else ''}".strip(),
         anchor=f"{encode(line.task_id)}-{line.step_index}",
     )
 

@@ -120,4 +120,4 @@ def _job(state: str) -> JobPage:
         expires_at=NOW + timedelta(minutes=15),
         ended_at=None if state in ("queued", "running", "waiting_agent") else NOW,
     )
-    return page_of(job)
+    return page_of(job, reveal=True)

@@ -28,7 +28,10 @@ ENDED = ("completed", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """One line of the demo forge's own book: a pull request, and how often its key was seen."""
+    """One line of the demo forge's own book: a pull request, and how often its key was seen.
+
+    The title is a payload: empty for people who may not see those.
+    """
 
     number: int
     title: str
@@ -81,8 +84,8 @@ class TaskPage:
         return self.groups[0].rows
 
 
-def build(opened: Opened, task: Task, *, after: int) -> TaskPage:
-    """The page of one task from one page of its steps."""
+def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
+    """The page of one task from one page of its steps; `reveal` shows what others wrote into it."""
     own = read(opened, task.task_id, after=after, limit=LIMIT)
     children = opened.reader.children(task.task_id) if after < 0 else []
     materials = [(task, 0, own), *_descend(opened, children[:_MOST_CHILDREN], 1)]
@@ -113,11 +116,11 @@ def build(opened: Opened, task: Task, *, after: int) -> TaskPage:
         polls=polls,
         more_children=max(0, len(children) - _MOST_CHILDREN),
         now=opened.now,
-        ledger=_ledger(opened.name, task, opened) if settings.STEPKEEPER_DEMO else (),
+        ledger=_ledger(opened.name, task, opened, reveal=reveal) if settings.STEPKEEPER_DEMO else (),
     )
 
 
-def _ledger(agent: str, task: Task, opened: Opened) -> tuple[LedgerLine, ...]:
+def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[LedgerLine, ...]:
     # The demo is not there where it does not run: it is imported only then.
     from agents.demo import story
     from agents.demo.paths import PULLS
@@ -126,7 +129,14 @@ def _ledger(agent: str, task: Task, opened: Opened) -> tuple[LedgerLine, ...]:
         return ()
     keys = {step.idempotency_key for step in opened.reader.steps(task.task_id)}
     lines = [
-        LedgerLine(line.number, line.title, line.key or "", line.applied_at, line.requests, line.key in keys)
+        LedgerLine(
+            line.number,
+            line.title if reveal else "",
+            line.key or "",
+            line.applied_at,
+            line.requests,
+            line.key in keys,
+        )
         for line in story.ledger(limit=200)
     ]
     return tuple(sorted(lines, key=lambda line: not line.ours)[:_LEDGER_LINES])

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from agents import jobs
 from agents.models.job import CANARY
-from dashboard.access import require_role
+from dashboard.access import can_see_payloads, require_role
 from dashboard.pages import job as job_page
 from dashboard.render import page_or_part
 
@@ -21,5 +21,5 @@ def job(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     found = jobs.find(job_id)
     if found is None or found.kind == CANARY:
         raise Http404("No such job.")
-    page = job_page.build(found)
+    page = job_page.build(found, reveal=can_see_payloads(request.user))
     return page_or_part(request, "jobs/job.html", page, parts={"job-now": "jobs/_now.html"}, version=page.version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from dashboard.access import require_role
+from dashboard.access import can_see_payloads, require_role
 from dashboard.forms import TaskFilter, cursor_index
 from dashboard.pages import task as task_page
 from dashboard.pages import tasks as tasks_page
@@ -38,7 +38,7 @@ def task(request: HttpRequest, opened: Opened, task_id: str) -> HttpResponse:
     return page_or_part(
         request,
         "tasks/task.html",
-        lambda: task_page.build(opened, found, after=after),
+        lambda: task_page.build(opened, found, after=after, reveal=can_see_payloads(request.user)),
         parts={"task-timeline": "tasks/_timeline.html"},
         version=task_page.version(opened, found),
     )
