@@ -33,8 +33,10 @@ def called_step(session: Session, tool: Tool | None, index: int, call: Any) -> S
         arguments = tool.bind((), given)
         return (yield from tool_step(session, tool, index, arguments, codec.dumps(arguments)))
     except InvalidArguments as error:
-        effect = "read_only" if tool is None else tool.effect
-        return (yield from _refused_step(session, name, effect, index, given, error))
+        refusal = error
+    # Not inside the `except`: the failure's traceback would show the refusal as the model worded it.
+    effect = "read_only" if tool is None else tool.effect
+    return (yield from _refused_step(session, name, effect, index, given, refusal))
 
 
 def _refused_step(

@@ -21,6 +21,7 @@ from journal.hands import Hands
 from journal.messages import Applied
 from journal.models import Task as TaskRow
 from journal.recovery import RecoveryReport
+from journal.secrets import Secrets
 from journal.task import Interrupted, Task
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Server:
             self.stop()
             return
         # The task's own record of its end failed; it stays unfinished on disk and is run again.
-        _log.error("task %s could not be ended", task_id, exc_info=error)
+        _log.error("task %s could not be ended\n%s", task_id, _secrets(self._journal).traceback(error))
         time.sleep(_LOOK_SECONDS)
 
     def _catch_signals(self) -> dict[int, Any]:
@@ -151,7 +152,7 @@ def run_task(journal: Journal, row: TaskRow) -> None:
     try:
         output = function(task, **arguments)
     except BaseException as error:
-        _leave(task, error)
+        _leave(journal, task, error)
     else:
         task.leave(None, output)
 
@@ -161,12 +162,12 @@ async def _run_async(journal: Journal, task_id: str, function: Any, arguments: d
     try:
         output = await function(task, **arguments)
     except BaseException as error:
-        _leave(task, error)
+        _leave(journal, task, error)
     else:
         task.leave(None, output)
 
 
-def _leave(task: Task, error: BaseException) -> None:
+def _leave(journal: Journal, task: Task, error: BaseException) -> None:
     task.leave(error)
     causes = leaves(error)
     for one in causes:
@@ -174,7 +175,13 @@ def _leave(task: Task, error: BaseException) -> None:
             raise one
     ours = [one for one in causes if isinstance(one, StepkeeperError | Interrupted)]
     for one in ours:
-        _log.log(logging.WARNING if isinstance(one, StepUnwritten) else logging.INFO, "task %s: %s", task.task_id, one)
+        level = logging.WARNING if isinstance(one, StepUnwritten) else logging.INFO
+        _log.log(level, "task %s: %s", task.task_id, _secrets(journal).hide(str(one)))
     if len(ours) < len(causes):
         ended = "failed" if isinstance(error, Exception) and not ours else "was left unfinished"
-        _log.error("task %s %s", task.task_id, ended, exc_info=error)
+        # As text: a traceback shows what the handler's own errors say.
+        _log.error("task %s %s\n%s", task.task_id, ended, _secrets(journal).traceback(error))
+
+
+def _secrets(journal: Journal) -> Secrets:
+    return journal.desk("task").secrets

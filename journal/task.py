@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from journal import codec
+from journal import codec, tasks
 from journal.ending import record_end
 from journal.errors import (
     Diverged,
@@ -33,6 +33,7 @@ from journal.protocol import tool_step
 from journal.refused import called_step
 from journal.reply import call_of
 from journal.session import Session
+from journal.task_ids import check_task_id
 from journal.tools import Tool, require_tool
 
 if TYPE_CHECKING:
@@ -129,14 +130,19 @@ class Task:
     def branch(self, name: str) -> Task:
         """Open the child task `<task_id>/<name>` with steps of its own, for this thread or asyncio task.
 
-        Use it with `with`. Raises UsageError for a name used before in this run of the task.
+        Use it with `with`. Raises UsageError for a name used before in this run of the task, InvalidArguments for a new
+        one that holds a credential.
         """
         if not name or name in self._branches:
             raise UsageError(
                 f"Branch {name!r} of {self.task_id}: names are not empty and used once.", hint="Number the branches."
             )
+        child_id = f"{self.task_id}/{name}"
+        check_task_id(child_id)
+        if self._journal.store.read(lambda tx: tasks.find(tx, child_id)) is None:
+            self._session.desk.secrets.refuse(name, f"Branch of {self.task_id}")
         self._branches.add(name)
-        return self._journal.open_task(f"{self.task_id}/{name}", parent_id=self.task_id)
+        return self._journal.open_task(child_id, parent_id=self.task_id)
 
     def __enter__(self) -> Self:
         return self
