@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from journal import codec
 from journal.errors import InvalidArguments, StepkeeperError, UsageError
 from journal.models import FrozenRequest
 from journal.providers.profile import Profile
@@ -21,7 +22,10 @@ from journal.request import (
 # Frozen like the rest, so that an upgrade between two attempts changes nothing on the wire.
 _USER_AGENT = "stepkeeper"
 
-Ref = tuple[str, int, int, str, str]
+# Enough to notice another value, too little to confirm a guess at a secret one.
+_MARK_CHARACTERS = 8
+
+Ref = tuple[str, int, int, str, str, str]
 
 
 class MissingReference(StepkeeperError):
@@ -30,6 +34,10 @@ class MissingReference(StepkeeperError):
     def __init__(self, message: str, *, names: tuple[str, ...], hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.names = names
+
+
+class ChangedReference(MissingReference):
+    """A variable in the request's address or body has another value than when an attempt was made; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class Resolved:
     body: bytes = field(repr=False)
 
 
-def freeze(request: Request, *, profile: Profile, key: str) -> FrozenRequest:
+def freeze(request: Request, *, profile: Profile, key: str, environ: Mapping[str, str]) -> FrozenRequest:
     """The request as it will be sent, key header included; the same input gives the same bytes.
 
     Raises InvalidArguments where the request already carries the profile's key header.
@@ -61,26 +69,50 @@ def freeze(request: Request, *, profile: Profile, key: str) -> FrozenRequest:
         headers.append(("User-Agent", _USER_AGENT))
     url, url_spans = split_refs(request.url)
     body, body_spans = split_refs_bytes(request.body)
-    refs: list[Ref] = [("url", *span, "raw") for span in url_spans]
+    refs: list[Ref] = [("url", *span, "raw", _mark(key, environ.get(span[2], ""))) for span in url_spans]
     texts = []
     for number, (name, value) in enumerate(headers):
         text, spans = split_refs(value)
         texts.append((name, text))
-        refs += [(f"header:{number}", *span, "raw") for span in spans]
-    refs += [("body", *span, "json" if request.is_json else "raw") for span in body_spans]
+        refs += [(f"header:{number}", *span, "raw", "") for span in spans]
+    quoting = "json" if request.is_json else "raw"
+    refs += [("body", *span, quoting, _mark(key, environ.get(span[2], ""))) for span in body_spans]
     parts = (request.method, url, tuple(texts), body, tuple(refs))
     return FrozenRequest(*parts, sha256=digest(*parts))
 
 
 def digest(method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes, refs: Iterable[Ref]) -> str:
     """The payload's SHA-256 in hex: over everything an attempt sends, credentials by name."""
-    head = json.dumps([method, url, [list(pair) for pair in headers], [list(ref) for ref in refs]])
+    # A reference without a mark is hashed as it was before there were marks.
+    head = json.dumps([method, url, [list(pair) for pair in headers], [ref if ref[5] else ref[:5] for ref in refs]])
     return hashlib.sha256(head.encode() + b"\n" + body).hexdigest()
 
 
 def references(frozen: FrozenRequest) -> tuple[str, ...]:
     """The names of the environment variables the request needs, each once."""
     return tuple(dict.fromkeys(ref[3] for ref in frozen.refs))
+
+
+def require_unchanged(frozen: FrozenRequest, environ: Mapping[str, str], *, key: str) -> None:
+    """Raise ChangedReference where a replay would go elsewhere, or say something else, than an earlier attempt did.
+
+    Credentials in headers may change: they are no part of what was asked for.
+    """
+    _require_same(frozen.refs, environ, key)
+
+
+def _require_same(refs: Iterable[Ref], environ: Mapping[str, str], key: str) -> None:
+    changed = dict.fromkeys(ref[3] for ref in refs if ref[5] and ref[5] != _mark(key, environ[ref[3]]))
+    if changed:
+        raise ChangedReference(
+            f"Environment variable {', '.join(changed)}: its value is another than when this request was made.",
+            names=tuple(changed),
+            hint="Give it the earlier value and start the agent again, or look at the provider and decide.",
+        )
+
+
+def _mark(key: str, value: str) -> str:
+    return hashlib.sha256(f"{key}\n{codec.escaped(value)}".encode()).hexdigest()[:_MARK_CHARACTERS]
 
 
 def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
@@ -110,8 +142,11 @@ def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
     return Resolved(frozen.method, url, headers, body)
 
 
-def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Scheme, host and port the intent goes to, and the references that took: not those of its path."""
+def origin_of(frozen: FrozenRequest, environ: Mapping[str, str], *, key: str) -> tuple[str, tuple[str, ...]]:
+    """Scheme, host and port the intent goes to, and the references that took: not those of its path.
+
+    Raises MissingReference, and ChangedReference where that is no longer where it went.
+    """
     url, refs = frozen.url, sorted(ref for ref in frozen.refs if ref[0] == "url")
     start = url.find("://") + 3
     end = next((place for place in range(start, len(url)) if url[place] in "/?#"), len(url))
@@ -120,8 +155,9 @@ def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, t
     inside = [ref for ref in refs if ref[1] < end]
     names = tuple(ref[3] for ref in inside)
     require(names, environ)
+    _require_same(inside, environ, key)
     text = url[:end]
-    for _, first, last, name, _ in reversed(inside):
+    for _, first, last, name, *_ in reversed(inside):
         text = text[:first] + environ[name] + text[last:]
     scheme, _, rest = text.partition("://")
     for mark in "/?#":
@@ -145,13 +181,13 @@ def _of(frozen: FrozenRequest, part: str) -> list[Ref]:
 
 
 def _fill(text: str, refs: list[Ref], environ: Mapping[str, str]) -> str:
-    for _, start, end, name, _ in refs:
+    for _, start, end, name, *_ in refs:
         text = text[:start] + environ[name] + text[end:]
     return text
 
 
 def _fill_body(body: bytes, refs: list[Ref], environ: Mapping[str, str]) -> bytes:
-    for _, start, end, name, quoting in refs:
+    for _, start, end, name, quoting, _ in refs:
         value = json.dumps(environ[name], ensure_ascii=False)[1:-1] if quoting == "json" else environ[name]
         body = body[:start] + value.encode("utf-8", "surrogateescape") + body[end:]
     return body

@@ -108,6 +108,11 @@ HOLDS: Final[dict[str, Hold]] = {
         "This process has no value for a credential the request names; nothing was sent.",
         "Set the environment variable where the agent is started, then start the agent again.",
     ),
+    "reference_changed": Hold(
+        "Address or content changed",
+        "A variable in the request's address or body has another value than when it was first sent.",
+        "Give it the earlier value and start the agent again. " + _LOOK + "approve a replay with the new one.",
+    ),
     "tool_missing": Hold(
         "Tool missing",
         "The agent's code no longer has the tool of this step.",

@@ -87,13 +87,14 @@ def send(
 def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Secrets) -> StatusAnswer:
     """Ask the profile's status query about the key; no answer at all is `unknown`.
 
-    Raises MissingReference where this process lacks a credential of the query or of the intent's origin, and
-    UsageError for a profile that is not asked by HTTP. What is resolved here, `secrets` learns and hides.
+    Raises MissingReference where this process lacks a credential of the query or of the intent's origin, or has another
+    origin than the intent went to, and UsageError for a profile that is not asked by HTTP. What is resolved here,
+    `secrets` learns and hides.
     """
     query = profile.status
     if query is None or query.by_tool:
         raise UsageError(f"Profile {profile.name}: has no status query over HTTP.", hint="Ask the tool's own status=.")
-    origin, names = origin_of(frozen, secrets.environ)
+    origin, names = origin_of(frozen, secrets.environ, key=key)
     names += tuple(one.env for one in query.headers if one.env)
     require(names, secrets.environ)
     secrets.learn((*references(frozen), *names))

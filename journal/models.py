@@ -94,15 +94,16 @@ class Decision:
 class FrozenRequest:
     """The HTTP request as it will be sent, byte for byte, credentials as references.
 
-    `headers` are (name, text) pairs; `refs` say where a reference stands: (part, start, end, env name, quoting) with
-    part "url", "body" or "header:<n>"; start and end count characters (bytes in the body).
+    `headers` are (name, text) pairs; `refs` say where a reference stands: (part, start, end, env name, quoting, mark)
+    with part "url", "body" or "header:<n>"; start and end count characters (bytes in the body). The mark tells whether
+    the variable still has the value the request was made with; empty in a header, whose credentials may change.
     """
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    refs: tuple[tuple[str, int, int, str, str], ...]
+    refs: tuple[tuple[str, int, int, str, str, str], ...]
     sha256: str
     body_bytes: int | None = None  # set by readers; more than len(body) where only the beginning was read
     odd: tuple[str, ...] = ()

@@ -96,7 +96,7 @@ def _prepared(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[
     profile = None
     if tool.transport == "http":
         profile = session.profiles.get(tool.provider or "") or session.profiles["generic_none"]
-        request = freeze.freeze(tool.request(arguments), profile=profile, key=new.key)
+        request = freeze.freeze(tool.request(arguments), profile=profile, key=new.key, environ=secrets.environ)
         names = freeze.references(request)
         freeze.require(names, secrets.environ)
         secrets.learn(names)

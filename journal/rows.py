@@ -120,7 +120,8 @@ def request(row: sqlite3.Row) -> FrozenRequest:
         headers=tuple((name, text) for name, text in json.loads(row["headers_json"])),
         body=bytes(row["body"]),
         refs=tuple(
-            (part, start, end, name, quoting) for part, start, end, name, quoting in json.loads(row["refs_json"])
+            (part, start, end, name, quoting, "".join(mark))
+            for part, start, end, name, quoting, *mark in json.loads(row["refs_json"])
         ),
         sha256=row["sha256"],
     )

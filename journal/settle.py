@@ -9,7 +9,7 @@ from journal import attempts, clock, decisions, failures, freeze, reconcile, ste
 from journal.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
 from journal.attempts import Mark
 from journal.desk import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, waiting
-from journal.dispatch import Intent, dispatch
+from journal.dispatch import dispatch
 from journal.errors import TaskCancelled
 from journal.models import Attempt, Step
 from journal.ops import Read, Sleep, Steps, Write
@@ -87,7 +87,7 @@ def _act(desk: Desk, seen: Snapshot, action: Action, deadline: datetime, woken: 
 
 def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
     step, intent = seen.step, seen.intent
-    obstacle = _obstacle(desk, intent)
+    obstacle = _obstacle(desk, seen)
     if obstacle is not None:
         if desk.mode == "visit":
             raise NotHere(obstacle[1])
@@ -134,14 +134,20 @@ def _verdicts(found: list[Attempt]) -> list[tuple[int, str | None]]:
     return [(attempt.attempt, attempt.verdict) for attempt in found]
 
 
-def _obstacle(desk: Desk, intent: Intent) -> tuple[str, str] | None:
+def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
     """(hold reason, sentence) of what keeps this process from dispatching."""
+    intent = seen.intent
     if intent.request is None:
         if intent.step.tool_name in desk.tools:
             return None
         return "tool_missing", f"The tool {intent.step.tool_name} is not among this agent's tools."
     try:
         freeze.require(freeze.references(intent.request), desk.secrets.environ)
+        arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
+        if arrived and intent.step.decision is None:
+            freeze.require_unchanged(intent.request, desk.secrets.environ, key=intent.step.idempotency_key or "")
+    except freeze.ChangedReference as error:
+        return "reference_changed", str(error)
     except freeze.MissingReference as error:
         return "missing_reference", str(error)
     return None

@@ -120,7 +120,7 @@ def request(connection: sqlite3.Connection, task_id: str, index: int, *, cap: in
     if not found:
         return None
     cells = found[0]
-    headers, refs = _pairs(cells.text("headers_json"), 2), _pairs(cells.text("refs_json"), 5)
+    headers, refs = _lists(cells.text("headers_json"), 2, 2), _lists(cells.text("refs_json"), 5, 6)
     odd = [name for name, value in (("headers_json", headers), ("refs_json", refs)) if value is None]
     body, size = _bytes(connection, cells.integer("number"), cap)
     if body is None:
@@ -130,19 +130,27 @@ def request(connection: sqlite3.Connection, task_id: str, index: int, *, cap: in
         url=cells.needed_text("url"),
         headers=tuple((str(name), str(text)) for name, text in headers or ()),
         body=body or b"",
-        refs=tuple((str(r[0]), _int(r[1]), _int(r[2]), str(r[3]), str(r[4])) for r in refs or ()),
+        refs=tuple(_ref(*one) for one in refs or ()),
         sha256=cells.needed_text("sha256"),
         body_bytes=size,
         odd=(*cells.odd, *odd),
     )
 
 
-def _pairs(text: str | None, width: int) -> list[list[object]] | None:
+def _ref(
+    part: object, start: object, end: object, name: object, quoting: object, mark: object = ""
+) -> tuple[str, int, int, str, str, str]:
+    return str(part), _int(start), _int(end), str(name), str(quoting), str(mark)
+
+
+def _lists(text: str | None, shortest: int, longest: int) -> list[list[object]] | None:
     try:
         value = json.loads(text or "")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, list) or any(not isinstance(item, list) or len(item) != width for item in value):
+    if not isinstance(value, list):
+        return None
+    if any(not isinstance(item, list) or not shortest <= len(item) <= longest for item in value):
         return None
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -9,18 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal.errors import UsageError
-from journal.freeze import MissingReference, digest, freeze, references, resolve
+from journal.freeze import (
+    ChangedReference,
+    MissingReference,
+    digest,
+    freeze,
+    origin_of,
+    references,
+    require_unchanged,
+    resolve,
+)
 from journal.providers.loader import load
 from journal.request import Request, env, split_refs
 
 KEY = "ab" * 32
+ENVIRON = {"HOOK": "hook-secret", "TOKEN": "token-secret", "HOST": "forge.example"}
 FORGE = load({"forge": {"key": {"placement": "header", "name": "Idempotency-Key"}}})["forge"]
 NONE = load(None)["generic_none"]
 URL = "https://forge.example/pulls"
 
 
 def frozen(*args, profile=FORGE, **options):
-    return freeze(Request(*args, **options), profile=profile, key=KEY)
+    return freeze(Request(*args, **options), profile=profile, key=KEY, environ=ENVIRON)
 
 
 def test_the_key_and_every_header_are_frozen():
@@ -44,7 +55,7 @@ def test_equal_requests_have_equal_digests_and_any_difference_shows():
         frozen("POST", URL, data="y"),
         frozen("POST", URL, data="x", headers={"A": "1"}),
         frozen("POST", URL, data="x", profile=NONE),
-        freeze(Request("POST", URL, data="x"), profile=FORGE, key="cd" * 32),
+        freeze(Request("POST", URL, data="x"), profile=FORGE, key="cd" * 32, environ=ENVIRON),
     ]
     assert len({first.sha256, *(other.sha256 for other in others)}) == 7
 
@@ -61,10 +72,35 @@ def test_references_stand_in_url_headers_and_body():
     assert request.body == '{"é":"${TOKEN}","text":"a ${HOOK} b"}'.encode()
     assert references(request) == ("HOOK", "TOKEN")
     assert [ref[4] for ref in request.refs] == ["raw", "raw", "raw", "json", "json"]
-    for part, start, end, name, _ in request.refs:
+    for part, start, end, name, *_ in request.refs:
         text = request.url if part == "url" else request.headers[int(part[7:])][1] if part != "body" else request.body
         shown = text[start:end]
         assert (shown.decode() if isinstance(shown, bytes) else shown) == f"${{{name}}}"
+
+
+def test_another_value_in_the_address_or_the_body_is_noticed_and_a_new_credential_in_a_header_is_not():
+    request = frozen(
+        "POST", f"https://{env('HOST')}/x", headers={"Authorization": env("TOKEN")}, json={"hook": env("HOOK")}
+    )
+    assert [(ref[3], bool(ref[5])) for ref in request.refs] == [("HOST", True), ("TOKEN", False), ("HOOK", True)]
+    assert not any(value in str(request.refs) for value in ENVIRON.values())
+    require_unchanged(request, ENVIRON, key=KEY)
+    require_unchanged(request, ENVIRON | {"TOKEN": "rotated"}, key=KEY)
+    for name in ("HOST", "HOOK"):
+        with pytest.raises(ChangedReference) as changed:
+            require_unchanged(request, ENVIRON | {name: "another.example"}, key=KEY)
+        assert changed.value.names == (name,)
+    with pytest.raises(ChangedReference):
+        origin_of(request, ENVIRON | {"HOST": "another.example"}, key=KEY)
+    assert origin_of(request, ENVIRON | {"HOOK": "another"}, key=KEY)[0] == "https://forge.example"
+
+
+def test_a_request_frozen_before_there_were_marks_has_the_digest_it_had():
+    request = frozen("POST", URL, json={"hook": env("HOOK")})
+    old = tuple((*ref[:5], "") for ref in request.refs)
+    head = json.dumps([request.method, request.url, [list(h) for h in request.headers], [ref[:5] for ref in old]])
+    expected = hashlib.sha256(head.encode() + b"\n" + request.body).hexdigest()
+    assert digest(request.method, request.url, request.headers, request.body, old) == expected
 
 
 @given(st.text(min_size=1).filter(lambda text: "\x00" not in text), st.text())

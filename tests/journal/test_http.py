@@ -34,7 +34,7 @@ def quick(**fields: object) -> Profile:
 
 def a_request(url: str, *, profile: Profile | None = None, path: str = "/pulls", **options: object) -> FrozenRequest:
     request = Request("POST", f"{url}{path}", json={"title": "é"}, **options)  # type: ignore[arg-type]
-    return http.freeze(request, profile=profile or a_profile(), key=KEY)
+    return http.freeze(request, profile=profile or a_profile(), key=KEY, environ=os.environ)
 
 
 def send(frozen, *, profile=None, redispatch=False, guard=lambda: None, environ=None):
@@ -217,7 +217,7 @@ def test_credentials_are_put_in_at_send_and_taken_out_of_what_comes_back():
 
     with serving(echo) as server:
         request = Request("POST", f"{server.url}/{env('HOOK')}", headers={"Authorization": f"Bearer {env('TOKEN')}"})
-        frozen = http.freeze(request, profile=a_profile(), key=KEY)
+        frozen = http.freeze(request, profile=a_profile(), key=KEY, environ=os.environ)
         outcome = send(frozen, environ={"HOOK": "T0/B0", "TOKEN": "s3cr3t-value"})
         (received,) = server.received
     assert b"POST /T0/B0 " in received
@@ -229,7 +229,7 @@ def test_a_missing_credential_stops_before_anything_is_opened():
     with serving(answer(200)) as server:
         request = Request("POST", server.url, headers={"Authorization": env("TOKEN")})
         with pytest.raises(http.MissingReference, match="TOKEN") as caught:
-            send(http.freeze(request, profile=a_profile(), key=KEY))
+            send(http.freeze(request, profile=a_profile(), key=KEY, environ=os.environ))
     assert (caught.value.names, server.received) == (("TOKEN",), [])
 
 

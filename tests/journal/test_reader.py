@@ -161,7 +161,7 @@ def test_a_frozen_request_is_read_byte_for_byte(path: Path, agent: sqlite3.Conne
     assert request is not None
     assert (request.body, request.body_bytes, request.odd) == (body, 256, ())
     assert request.headers == (("Authorization", "${TOKEN}"),)
-    assert request.refs == (("header:0", 0, 8, "TOKEN", "raw"),)
+    assert request.refs == (("header:0", 0, 8, "TOKEN", "raw", ""),)
     cut = Reader(path).request("t", 0, cap=10)
     assert cut is not None
     assert (cut.body, cut.body_bytes) == (body[:10], 256)
