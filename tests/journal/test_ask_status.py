@@ -26,7 +26,7 @@ STATUS = {
 def ask(url: str | object, status=STATUS, environ=None, **fields: object):
     key = {"placement": "header", "name": "Idempotency-Key"}
     profile = load({"forge": {"key": key, "status": status, **fields}})["forge"]
-    frozen = http.freeze(Request("POST", url), profile=profile, key=KEY, environ={})  # type: ignore[arg-type]
+    frozen = http.freeze(Request("POST", url), profile=profile, key=KEY, environ=environ or {})  # type: ignore[arg-type]
     return http.ask_status(
         frozen, profile=profile, key=KEY, secrets=Secrets({"TOKEN": "s3cr3t-value", **(environ or {})})
     )
