@@ -164,7 +164,7 @@ def _intents(now: datetime) -> list[Finding]:
 def _worker(now: datetime, watching_since: datetime) -> list[Finding]:
     beat = Beat.objects.filter(name="worker").first()
     last = max(beat.beaten_at, watching_since) if beat else watching_since
-    if now - last <= health.FRESH:
+    if now - last <= health.FRESH["worker"]:
         return []
     sentence = "The worker does not answer: decisions and status queries wait."
     return [Finding("worker", "worker", CRITICAL, sentence, "Look at its log; restart the dashboard if it stays so.")]

@@ -10,9 +10,8 @@ from django.db import DatabaseError
 from agents.models import Beat
 from journal import clock
 
-# The canary goes round every 30 s: three missed rounds are no hiccup.
-FRESH = timedelta(seconds=90)
-PARTS = ("watch", "worker")
+# Watch beats every 5 s at least; the worker's canary goes round every 30 s. Several missed rounds are no hiccup.
+FRESH = {"watch": timedelta(seconds=30), "worker": timedelta(seconds=90)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,14 @@ class HealthReport:
 def report() -> HealthReport:
     """Asks the database and the parts' beats. Raises nothing: a database that fails is a part that does not work."""
     try:
-        beats = {beat.name: beat.beaten_at for beat in Beat.objects.filter(name__in=PARTS)}
+        beats = {beat.name: beat.beaten_at for beat in Beat.objects.filter(name__in=FRESH)}
     except DatabaseError as error:
         parts: tuple[PartHealth, ...] = (PartHealth("database", False, f"The dashboard's database fails: {error}."),)
     else:
         now = clock.wall()
         parts = (
             PartHealth("database", True, "The dashboard's database answers."),
-            *(_part(name, beats.get(name), now) for name in PARTS),
+            *(_part(name, beats.get(name), now) for name in FRESH),
         )
     return HealthReport(all(part.ok for part in parts), parts)
 
@@ -52,10 +51,15 @@ def beat(name: str, detail: str = "") -> None:
     Beat.objects.update_or_create(name=name, defaults={"beaten_at": clock.wall(), "detail": detail[:400]})
 
 
+def forget() -> None:
+    """Forgets the signs of life so far: they were of an earlier run, and say nothing about this one."""
+    Beat.objects.all().delete()
+
+
 def _part(name: str, beaten_at: datetime | None, now: datetime) -> PartHealth:
     if beaten_at is None:
         return PartHealth(name, False, f"{name} has not shown a sign of life yet.")
     age = round((now - beaten_at).total_seconds())
-    if abs(age) > FRESH.total_seconds():
+    if abs(age) > FRESH[name].total_seconds():
         return PartHealth(name, False, f"{name} showed its last sign of life {age} s ago.")
     return PartHealth(name, True, f"{name} showed a sign of life {max(age, 0)} s ago.")

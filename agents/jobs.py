@@ -7,7 +7,7 @@ job's own row; what the queue remembers is thrown away.
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -104,10 +104,14 @@ def find(job_id: uuid.UUID) -> Job | None:
     return Job.objects.select_related("journal", "actor").filter(uuid=job_id).first()
 
 
-def send_canary() -> None:
-    """Send a job through queue and worker that only shows it is alive. Called by watch."""
+def send_canary(*, watching_since: datetime | None = None) -> None:
+    """Send a job through queue and worker that only shows it is alive. Called by watch.
+
+    One that was sent before `watching_since` may have died with the worker that took it: it is not waited for.
+    """
     now = clock.wall()
-    Job.objects.filter(kind=CANARY, state__in=OPEN_STATES, created_at__lt=now - CANARY_PATIENCE).update(
+    oldest = max(now - CANARY_PATIENCE, watching_since or now - CANARY_PATIENCE)
+    Job.objects.filter(kind=CANARY, state__in=OPEN_STATES, created_at__lt=oldest).update(
         state=FAILED, ended_at=now, sentence="The worker did not answer in time."
     )
     Job.objects.filter(kind=CANARY, created_at__lt=now - _CANARIES_KEPT).exclude(state__in=OPEN_STATES).delete()

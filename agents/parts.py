@@ -20,6 +20,7 @@ STEADY = 60.0  # a part that ran this long has its restarts forgiven
 # The canary goes round every 30 s, and a worker that is too busy for it took a job, whose time limit is 60 s. Longer
 # silence means a worker that takes no jobs; after it, the queue moves again within 90 s of the kill that stopped it.
 SILENT = 65.0
+HEARD = 10.0  # watch beats every 5 s at least
 LOOK_EVERY = 2.0
 WATCHED = ("watch", "worker")
 
@@ -103,22 +104,11 @@ class Supervisor:
 
         A queue that lost its lock to a killed worker looks busy to every process list and takes no job for ever.
         """
-        beats = self._beats()
-        for part in self._parts:
-            if part.name not in WATCHED or part.pid is None:
-                continue
-            beat = beats.get(part.name)
-            if beat != part.beat:
-                part.beat, part.beat_seen = beat, now
-            elif now - part.beat_seen > SILENT and self._watch_is_heard(now):
+        for part in silent(self._parts, self._beats(), now):
+            if part.pid is not None:
                 self._say(f"{part.name} gave no sign of life for {SILENT:.0f} s; its processes are ended.")
                 process_tree.end_tree(part.pid)
                 part.beat_seen = now
-
-    def _watch_is_heard(self, now: float) -> bool:
-        """Watch sends the worker's canary round: while watch itself is silent, the worker's silence proves nothing."""
-        watch = next((part for part in self._parts if part.name == "watch"), None)
-        return watch is None or now - watch.beat_seen <= SILENT or watch.pid is None
 
     def _stop(self) -> None:
         grace = GRACE if os.getppid() == self._parent else ORPHAN_GRACE
@@ -131,6 +121,21 @@ class Supervisor:
             running -= {pid for pid, _ in process_tree.reap()}
             time.sleep(0.05)
         process_tree.end_all(grace=0.0)
+
+
+def silent(parts: Sequence[Part], beats: Mapping[str, datetime], now: float) -> list[Part]:
+    """Takes note of the beats, and gives the running parts whose sign of life has not changed for SILENT seconds.
+
+    Watch sends the worker's canary round: the worker's silence is counted only while watch is heard.
+    """
+    watched = [part for part in parts if part.name in WATCHED and part.pid is not None]
+    for part in watched:
+        if (beat := beats.get(part.name)) != part.beat:
+            part.beat, part.beat_seen = beat, now
+    if not any(part.name == "watch" and now - part.beat_seen <= HEARD for part in watched):
+        for part in watched:
+            part.beat_seen = now if part.name == "worker" else part.beat_seen
+    return [part for part in watched if now - part.beat_seen > SILENT]
 
 
 def how_it_ended(code: int) -> str:

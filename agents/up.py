@@ -26,7 +26,7 @@ from django.db import DatabaseError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.urls import reverse
 
-from agents import instance_lock, login_link, process_tree
+from agents import health, instance_lock, login_link, process_tree
 from agents.models import Beat, Job
 from agents.parts import STOP_SIGNALS, WATCHED, Part, Supervisor, how_it_ended
 
@@ -129,7 +129,10 @@ def _supervise(front: int, *, demo: bool) -> None:
 
 
 def prepare() -> None:
-    """Database and static files. Raises CommandError when the database was made by newer code."""
+    """Database and static files, and no sign of life of an earlier run.
+
+    Raises CommandError when the database was made by newer code.
+    """
     loader = MigrationLoader(connection)
     unknown = [key for key in loader.applied_migrations if key[0] == "agents" and key not in loader.disk_migrations]
     if unknown:
@@ -140,6 +143,7 @@ def prepare() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     if not settings.DEBUG:
         call_command("collectstatic", interactive=False, verbosity=0)
+    health.forget()
     connections.close_all()
 
 

@@ -59,7 +59,7 @@ class Watch:
             ("sweep", SWEEP, self.sweep),
             ("beat", SWEEP, self._beat),
             ("jobs", SWEEP, jobs.sweep),
-            ("canary", CANARY, jobs.send_canary),
+            ("canary", CANARY, lambda: jobs.send_canary(watching_since=self._started_at)),
             ("sample", SAMPLE, disk_samples.sample),
             ("alerts", FIND, lambda: alerts.evaluate(watching_since=self._started_at)),
             ("thin", THIN, disk_samples.thin),
@@ -69,6 +69,7 @@ class Watch:
         """Until `stop` is set; it returns within a second of that, or as soon as the query at hand ends."""
         lock = hold(settings.STEPKEEPER_DATA)
         try:
+            self._do("forget the signs of life of an earlier run", health.forget)
             while not self.stop.is_set():
                 started = time.monotonic()
                 self._do("prepare its connection", _sync_less)
@@ -95,6 +96,7 @@ class Watch:
             self._guarded(row, self._look_again)
         moving, due = liveness.journals_to_derive(), intents.journals_due()
         for row in JournalFile.objects.filter(kind="ok"):
+            self._beat()  # a long look at many journals is no silence
             self._guarded(row, self._mind_writer)
             if row.pk in moving:
                 liveness.derive(row)
@@ -110,7 +112,7 @@ class Watch:
         for row in JournalFile.objects.filter(kind__in=("ok", "new")).order_by(oldest_first, "path"):
             if self.stop.is_set() or time.monotonic() > until:
                 return
-            self._beat()  # a long sweep of many journals is no silence
+            self._beat()
             if discovery.stamp(row.path) != row.signature:
                 self._guarded(row, self._read)
             elif row.pk in busy:

@@ -25,6 +25,12 @@ def test_the_canary_shows_that_the_worker_answers():
     assert Job.objects.filter(kind="canary").count() == 2
 
 
+def test_a_canary_of_before_this_watch_is_not_waited_for():
+    jobs.send_canary()
+    jobs.send_canary(watching_since=clock.wall())
+    assert sorted(Job.objects.values_list("state", flat=True)) == ["failed", "queued"]
+
+
 def test_a_canary_that_does_not_come_home_is_given_up_and_another_one_sent():
     jobs.send_canary()
     Job.objects.update(created_at=clock.wall() - timedelta(minutes=2))

@@ -12,7 +12,7 @@ import pytest
 
 from agents import up
 from agents.models import Beat, Job
-from agents.parts import how_it_ended
+from agents.parts import Part, how_it_ended, silent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -54,6 +54,36 @@ def supervise(kind: str) -> subprocess.Popen[str]:
 def gone(pid: int) -> bool:
     status = Path(f"/proc/{pid}/stat")
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def silenced(*, watch: range, worker: range, seconds: int = 300) -> dict[str, int]:
+    """When each part is first found silent, if watch and worker beat in every second but those given."""
+    parts = [Part(name, [], {}, pid=1) for name in ("web", "worker", "watch")]
+    beats: dict[str, datetime] = {}
+    found: dict[str, int] = {}
+    for second in range(seconds):
+        at = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=second)
+        if second % 4 == 0 and second not in watch:
+            beats["watch"] = at
+        # Its canary comes from watch, every 30 s.
+        if second % 30 == 0 and second not in watch and second not in worker:
+            beats["worker"] = at
+        for part in silent(parts, beats, float(second)):
+            found.setdefault(part.name, second)
+    return found
+
+
+def test_a_frozen_watch_is_no_silence_of_the_worker():
+    for begin in range(100, 130):
+        assert silenced(watch=range(begin, begin + 60), worker=range(0)) == {}
+
+
+def test_a_watch_frozen_for_long_is_found_silent_and_the_worker_is_not():
+    assert silenced(watch=range(100, 300), worker=range(0)).keys() == {"watch"}
+
+
+def test_a_silent_worker_is_found_while_watch_is_heard():
+    assert silenced(watch=range(0), worker=range(100, 300)) == {"worker": 90 + 66}
 
 
 @pytest.mark.slow

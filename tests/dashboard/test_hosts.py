@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dashboard.middleware import CONTENT_SECURITY_POLICY, host_name
@@ -96,12 +98,26 @@ def test_healthz_names_the_part_that_does_not_work(client):
     assert client.get("/healthz").status_code == 200
 
 
-def test_healthz_fails_when_a_sign_of_life_is_old(client, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("seconds", "failing"), [(29, []), (31, ["watch"]), (91, ["watch", "worker"])])
+def test_healthz_fails_when_a_sign_of_life_is_old(client, tmp_path, monkeypatch, seconds, failing):
     from agents import health
 
     health.beat("worker")
     health.beat("watch")
     moved = tmp_path / "clock"
-    moved.write_text("91")
+    moved.write_text(str(seconds))
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
-    assert client.get("/healthz").status_code == 503
+    response = client.get("/healthz")
+    assert response.status_code == (503 if failing else 200)
+    assert re.findall(r"FAILS (\w+)", response.content.decode()) == failing
+
+
+def test_a_sign_of_life_of_an_earlier_run_says_nothing_about_this_one(client):
+    from agents import health
+
+    health.beat("worker")
+    health.beat("watch")
+    health.forget()
+    response = client.get("/healthz")
+    assert response.status_code == 503
+    assert b"watch has not shown a sign of life yet" in response.content
