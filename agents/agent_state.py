@@ -11,7 +11,7 @@ from agents.models import JournalFile
 def agent_line(journal: JournalFile, counts: Mapping[str, int], *, held: int) -> AgentLine:
     """An agent's line from its journal's row and its unfinished tasks by state."""
     running, crashed, hung = counts.get("running", 0), counts.get("crashed", 0), counts.get("hung", 0)
-    waiting, queued = counts.get("waiting", 0), counts.get("queued", 0)
+    waiting, queued = counts.get("waiting", 0) + counts.get("held", 0), counts.get("queued", 0)
     alive, pid = journal.agent_is_alive, journal.writer_pid
     if crashed and not alive:
         state, sentence = "crashed", f"Crashed in the middle of {_tasks(crashed)}; nothing has restarted it yet."

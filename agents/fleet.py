@@ -98,7 +98,8 @@ def tasks(
     if status in ("crashed", "hung"):
         rows = rows.filter(derived=status)
     elif status:
-        rows = rows.filter(status=status, derived="")
+        waits = Q(derived=HELD) if status == "waiting" else Q(pk__in=[])
+        rows = rows.filter(Q(status=status, derived="") | waits)
     if text:
         rows = rows.filter(Q(task_id__icontains=text) | Q(handler__icontains=text))
     last = parse_cursor(after)

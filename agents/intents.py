@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from agents import offers
+from agents import lapse, offers
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED, WAITING
 from journal import clock
@@ -74,7 +74,8 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> Non
     task = reader.task(step.task_id) if ours else None
     status = task.status[:16] if task else ""
     profile = offers.profile_of(reader, step) if ours else None
-    outlook = _outlook(journal, reader, step, attempts, profile, status)
+    outlook = _outlook(journal, reader, lapse.without(step, now), attempts, profile, status)
+    lapsed = lapse.sentence(step, now) if outlook.state == HELD else ""
     PendingIntent.objects.update_or_create(
         journal=journal,
         task_id=step.task_id,
@@ -91,7 +92,7 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> Non
             "dispatches": dispatches(attempts),
             "state": outlook.state,
             "hold_reason": outlook.hold_reason,
-            "why": outlook.why,
+            "why": f"{outlook.why} {lapsed}".strip(),
             "detail": _plain(step.hold_detail or "") if outlook.state == HELD else "",
             "next_action": outlook.next_action,
             "next_sentence": outlook.next_sentence,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from django.db.models import Q
 
-from agents.models import IndexedTask, JournalFile
+from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.indexed_task import CRASHED, HUNG
+from agents.models.pending_intent import HELD
 from journal import clock, ownership
 
 # A model call may take minutes; a task that moves nothing for longer than this wants a person's look.
@@ -28,12 +29,15 @@ def look(journal: JournalFile) -> bool:
 
 def journals_to_derive() -> set[int]:
     """The journals with a task whose derived state may be another one by now."""
-    tasks = IndexedTask.objects.filter(Q(status="running") | ~Q(derived=""))
+    tasks = IndexedTask.objects.filter(Q(status__in=("running", "queued")) | ~Q(derived=""))
     return set(tasks.values_list("journal", flat=True).distinct())
 
 
 def derive(journal: JournalFile) -> None:
-    """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves."""
+    """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves.
+
+    A queued task one of whose steps is held, as after an approval that expired, waits for a person: held.
+    """
     tasks = IndexedTask.objects.filter(journal=journal)
     if journal.dialect != "stepkeeper":
         return
@@ -42,4 +46,7 @@ def derive(journal: JournalFile) -> None:
     still = Q(updated_at__lt=clock.wall() - HUNG_AFTER)
     tasks.filter(running & ~of_living_boot).exclude(derived=CRASHED).update(derived=CRASHED)
     tasks.filter(running & of_living_boot & still).exclude(derived=HUNG).update(derived=HUNG)
-    tasks.exclude(derived="").exclude(running & (~of_living_boot | still)).update(derived="")
+    intents = PendingIntent.objects.filter(journal=journal, state=HELD)
+    held = Q(status="queued", task_id__in=intents.values("task_id"))
+    tasks.filter(held).exclude(derived=HELD).update(derived=HELD)
+    tasks.exclude(derived="").exclude(held | running & (~of_living_boot | still)).update(derived="")

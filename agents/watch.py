@@ -98,10 +98,10 @@ class Watch:
         for row in JournalFile.objects.filter(kind="ok"):
             self._beat()  # a long look at many journals is no silence
             self._guarded(row, self._mind_writer)
-            if row.pk in moving:
-                liveness.derive(row)
             if row.pk in due:
                 self._guarded(row, index.refresh_intents)
+            if row.pk in moving:
+                liveness.derive(row)
 
     def sweep(self) -> None:
         """Open every journal whose signature changed since it was read."""

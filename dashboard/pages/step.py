@@ -7,10 +7,10 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from agents import offers
+from agents import lapse, offers
 from agents.models import Job, PendingIntent
 from dashboard import signals, timeline, wording
-from dashboard.pages import payload, usage
+from dashboard.pages import held_again, payload, usage
 from dashboard.pages.attempt_lines import AttemptLine, attempt_line
 from dashboard.pages.choices import Offered, of_step
 from dashboard.pages.opening import Opened
@@ -40,6 +40,7 @@ class StepPage:
     state: str
     word: str
     hold: Hold | None
+    lapsed: str
     reveal: bool
     can_decide: bool
     arguments: Payload | None
@@ -83,6 +84,8 @@ class StepPage:
 def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: str) -> StepPage:
     """Everything the journal, the index and the jobs say of one step."""
     reader, task_id, index = opened.reader, step.task_id, step.step_index
+    lapsed = lapse.sentence(step, opened.now)
+    step = held_again.step(opened, step, held_again.reasons(opened, task_id))
     attempts = list(reader.attempts(task_id, index))
     served = timeline.served_by(step, list(reader.runs(task_id)))
     signal = signals.of_step(step, attempts, live=opened.live, served=served, now=opened.now)
@@ -99,6 +102,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         state=signal.state,
         word=signal.word,
         hold=HOLDS.get(step.hold_reason or "") if pending else None,
+        lapsed=lapsed,
         reveal=reveal,
         can_decide=decides,
         arguments=arguments,
@@ -142,7 +146,7 @@ def newest_job(opened: Opened, step: Step) -> Job | None:
 
 def version(opened: Opened, step: Step, job: Job | None) -> str:
     """What a poll compares: the journal and the newest job about the step."""
-    return digest(opened, unfinished=step.status == "pending") + (f"-{job.state}" if job else "")
+    return digest(opened, step.task_id, unfinished=step.status == "pending") + (f"-{job.state}" if job else "")
 
 
 def payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[Payload | None, Payload | None]:

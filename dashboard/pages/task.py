@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from agents.money import Money
 from dashboard import timeline, wording
-from dashboard.pages import usage
+from dashboard.pages import held_again, usage
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
 from dashboard.signals import held_task
@@ -87,6 +87,7 @@ class TaskPage:
 def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
     """The page of one task from one page of its steps; `reveal` shows what others wrote into it."""
     own = read(opened, task.task_id, after=after, limit=LIMIT)
+    task = held_again.task(task, own.steps)
     children = opened.reader.children(task.task_id) if after < 0 else []
     materials = [(task, 0, own), *_descend(opened, children[:_MOST_CHILDREN], 1)]
     frame = _frame(opened, task, materials)
@@ -150,13 +151,14 @@ def derived(task: Task, opened: Opened) -> str:
 def version(opened: Opened, task: Task) -> str:
     """What a poll compares: the files' signature, the writer, and time itself while something runs."""
     unfinished = derived(task, opened) not in ENDED
-    return digest(opened, unfinished=unfinished)
+    return digest(opened, task.task_id, unfinished=unfinished)
 
 
-def digest(opened: Opened, *, unfinished: bool) -> str:
-    """The files' signature, who is live, and time itself while something may be in flight."""
+def digest(opened: Opened, task_id: str, *, unfinished: bool) -> str:
+    """The files' signature, who is live, what the index holds, and time itself while something may be in flight."""
     tick = int(opened.now.timestamp()) // _TICK if unfinished and opened.live is not None else 0
-    said = repr((signature(opened.file.path), opened.live, tick))
+    held = held_again.reasons(opened, task_id) if unfinished else {}
+    said = repr((signature(opened.file.path), opened.live, sorted(held.items()), tick))
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 

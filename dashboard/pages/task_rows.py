@@ -11,7 +11,7 @@ from django.urls import reverse
 from agents.money import Money
 from dashboard import signals, timeline, wording
 from dashboard.axis import Axis
-from dashboard.pages import usage
+from dashboard.pages import held_again, usage
 from dashboard.pages.opening import Opened
 from dashboard.spans import Span, spans_of
 from journal.models import Attempt, Decision, ModelCall, Run, Step
@@ -67,7 +67,8 @@ class Material:
 def read(opened: Opened, task_id: str, *, after: int, limit: int) -> Material:
     """One page of a task's steps with what belongs to them."""
     reader = opened.reader
-    steps = tuple(reader.steps(task_id, after=after, limit=limit))
+    reasons = held_again.reasons(opened, task_id)
+    steps = tuple(held_again.step(opened, each, reasons) for each in reader.steps(task_id, after=after, limit=limit))
     page = range(steps[0].step_index, steps[-1].step_index + 1) if steps else range(0)
     return Material(
         steps,

@@ -1,0 +1,30 @@
+"""Approvals that ran out before anything was sent: the step waits for a person again, whatever its row says. Pure.
+
+The agent notes it when it starts; its clock and ours are the same machine's, so nobody has to wait for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from journal.models import Decision, Step
+
+
+def of(step: Step, now: datetime) -> Decision | None:
+    """The approval that expired unused; None where there is none, or it can still be used."""
+    decision = step.decision
+    if decision is None or decision.expires_at is None or decision.expires_at > now:
+        return None
+    return decision
+
+
+def without(step: Step, now: datetime) -> Step:
+    """The step as recovery would judge it now: an approval that expired counts for nothing."""
+    return step if of(step, now) is None else replace(step, decision=None)
+
+
+def sentence(step: Step, now: datetime) -> str:
+    """What became of the approval, in words; empty where none expired."""
+    decision = of(step, now)
+    return f"The approval by {decision.actor} expired before anything was sent." if decision else ""
