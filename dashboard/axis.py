@@ -16,6 +16,7 @@ NOTCH = 4.5  # width of one folded gap
 MAX_FOLDS = 6  # more notches than this read worse than the gaps they hide
 _FOLD_OVER_BUSY = 0.6  # a gap folds once it is longer than this share of all busy time
 _MIN_TICK_DISTANCE = 11.0
+_LAST_LABEL = 94.0  # a label in the middle of a later tick would stand over the next column
 _CLEAR_OF_NOTCH = 8.0  # a notch carries its own label
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,6 +51,7 @@ class Tick:
 
     x: str
     label: str
+    anchor: str = "middle"  # SVG text-anchor
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,11 @@ class Axis:
             if not piece.folded:
                 for seconds, step in _round_times(piece):
                     place = self.place(seconds)
-                    far = not ticks or place - ticks[-1][0] >= _MIN_TICK_DISTANCE
+                    room = _MIN_TICK_DISTANCE * (1.5 if place > _LAST_LABEL else 1)
+                    far = not ticks or place - ticks[-1][0] >= room
                     if far and all(abs(place - notch) >= _CLEAR_OF_NOTCH for notch in notches):
                         ticks.append((place, _clock_text(seconds, step)))
-        return tuple(Tick(percent(place), label) for place, label in ticks)
+        return tuple(Tick(percent(place), label, "end" if place > _LAST_LABEL else "middle") for place, label in ticks)
 
 
 def percent(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 
 from journal.models import Attempt, Boot, ModelCall, Step
 
@@ -29,7 +30,7 @@ def spans_of(
     now: datetime,
 ) -> tuple[Span, ...]:
     """The spans of one step. `live` is the boot that runs now; older open ones end where their boot did."""
-    ends = {boot.boot: boot.ended_at for boot in boots}
+    ends = _ends(boots)
     spans = [
         Span(
             attempt.started_at.timestamp(),
@@ -53,6 +54,15 @@ def spans_of(
         if call.started_at
     ]
     return tuple(spans) or _whole(step, ends, live, now)
+
+
+def _ends(boots: Sequence[Boot]) -> dict[int, datetime | None]:
+    """When each boot was over: its end, or where nobody saw it the start of the next."""
+    ordered = sorted(boots, key=lambda boot: boot.boot)
+    return {
+        boot.boot: boot.ended_at or (successor.started_at if successor else None)
+        for boot, successor in zip_longest(ordered, ordered[1:])
+    }
 
 
 def _whole(step: Step, ends: dict[int, datetime | None], live: int | None, now: datetime) -> tuple[Span, ...]:
@@ -80,6 +90,6 @@ def _end(
 ) -> float:
     if duration is not None:
         return started.timestamp() + duration
-    if ended is None:
-        ended = now if boot == live else ends.get(boot)
-    return max(started, ended or started).timestamp()
+    # What was given its verdict after its process had ended, by a person or a later boot, ended with the process.
+    known = [moment for moment in (ended, now if boot == live else ends.get(boot)) if moment is not None]
+    return max(started, min(known, default=started)).timestamp()

@@ -108,6 +108,20 @@ def test_an_attempt_without_outcome_ends_where_its_boot_did_and_is_unknown():
     assert (span.end, span.state) == (at(60).timestamp(), "running")
 
 
+@pytest.mark.parametrize("ended", ["SIGKILL", None])
+def test_an_attempt_settled_long_after_its_process_died_ends_with_the_process(ended):
+    boots = [boot(1, 0, 3 if ended else None, ended), boot(2, 3, None, None)]
+    attempt = Attempt("t", 0, 1, 1, at(1), 1.0, "os", at(660), "no_effect", "settled")
+    (span,) = spans_of(a_step(), [attempt], [], boots=boots, live=2, now=at(700))
+    assert (span.end, span.state) == (at(3).timestamp(), "no_effect")
+
+
+def test_the_last_label_of_the_axis_stays_left_of_the_next_column():
+    ticks = Axis.over([(0, 9.99)]).ticks()
+    assert {tick.anchor for tick in ticks if percent(tick.x) <= 94} == {"middle"}
+    assert [tick.anchor for tick in Axis.over([(0, 10)]).ticks() if percent(tick.x) > 94] == ["end"]
+
+
 def test_only_runs_after_the_commit_count_as_reuse():
     first = Run("t", 0, 1, at(0), at(6), -1, None)
     second = Run("t", 1, 2, at(8), None, 0, None)
