@@ -68,7 +68,12 @@ def age(moment: datetime | None, now: datetime) -> str:
         return f"in {duration(-seconds)}"
     if seconds < 2:
         return "just now"
-    return f"{int(seconds)} s ago" if seconds < _MINUTE else f"{duration(float(int(seconds)))} ago"
+    return f"{_whole(seconds)} ago"
+
+
+def _whole(seconds: float) -> str:
+    # Ages move by themselves: no more than a second's precision, or they would never be still.
+    return f"{int(seconds)} s" if seconds < _MINUTE else duration(float(int(seconds)))
 
 
 def size(count: int | None) -> str:
@@ -110,7 +115,7 @@ def key_window(text: str, left: float | None) -> str:
     """How long a provider surely knows a key: what is left of its window, else what is known about it."""
     if left is None:
         return text or "unknown: nothing says how long the key is kept"
-    return f"key safe for {duration(left)}" if left > 0 else "closed: the provider may have forgotten the key"
+    return f"key safe for {_whole(left)}" if left > 0 else "closed: the provider may have forgotten the key"
 
 
 def signal_word(state: str) -> str:

@@ -1,4 +1,4 @@
-// What HTML cannot do by itself: pause polls in hidden tabs, keep what a reader holds open, copy a hash.
+// What HTML cannot do by itself: pause polls in hidden tabs, keep what a reader holds (focus, open rows), copy a hash.
 (() => {
   "use strict";
   document.documentElement.classList.add("js");
@@ -19,7 +19,36 @@
     const types = part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
     return selects || types;
   };
-  let open = new Map();
+  // A swap takes the keyboard's place away: the same element of the new part gets it back. Without an id it is known by
+  // where it leads or what it does, and by its place among its likes.
+  const LIKES = {
+    id: (element) => element.id,
+    href: (element) => element.getAttribute("href"),
+    action: (element) => element.form && `${element.form.getAttribute("action")} ${element.name} ${element.value}`,
+    copy: (element) => element.dataset.copy,
+    row: (element) => element.closest("details[id]")?.id,
+  };
+  const likes = (part, sought) => [...part.querySelectorAll("a, button, summary, [tabindex]")].filter(
+    (element) => element.tagName === sought.tag && Object.entries(LIKES).every(([name, of]) => (of(element) || "") === sought[name])
+  );
+  const focusIn = (part) => {
+    const element = document.activeElement;
+    if (element === part || !part.contains(element)) return null;
+    const sought = Object.fromEntries(Object.entries(LIKES).map(([name, of]) => [name, of(element) || ""]));
+    sought.tag = element.tagName;
+    return { sought, place: likes(part, sought).indexOf(element) };
+  };
+  const kept = new Map(); // by the part's id: more than one part polls
+  const restore = (part) => {
+    const { open, focus } = kept.get(part.id) ?? {};
+    for (const [id, wasOpen] of open ?? []) {
+      const details = document.getElementById(id);
+      if (details) details.open = wasOpen;
+    }
+    if (!focus || document.activeElement !== document.body) return;
+    const found = likes(part, focus.sought);
+    (found[focus.place] ?? found.at(-1))?.focus({ preventScroll: true });
+  };
   document.addEventListener("htmx:beforeSwap", (event) => {
     const part = event.detail.target;
     // The session ended: the answer is the sign-in page, which belongs to the whole window, not into a part.
@@ -30,14 +59,17 @@
     }
     if (!event.detail.requestConfig?.elt?.hasAttribute("data-poll")) return;
     if (isHeld(part)) event.detail.shouldSwap = false;
-    open = new Map([...part.querySelectorAll("details[id]")].map((details) => [details.id, details.open]));
+    if (!event.detail.shouldSwap) return;
+    const open = [...part.querySelectorAll("details[id]")].map((details) => [details.id, details.open]);
+    kept.set(part.id, { open, focus: focusIn(part) });
   });
-  document.addEventListener("htmx:afterSettle", () => {
-    for (const [id, wasOpen] of open) {
-      const details = document.getElementById(id);
-      if (details) details.open = wasOpen;
-    }
-    open = new Map();
+  // At once, so that no key press falls between; and again once htmx has set the new attributes, which close rows.
+  document.addEventListener("htmx:afterSwap", (event) => restore(event.target));
+  document.addEventListener("htmx:afterSettle", (event) => {
+    restore(event.target);
+    kept.delete(event.target.id);
+    const waits = document.getElementById("count-pending")?.dataset.count;
+    document.title = (waits ? `(${waits}) ` : "") + document.title.replace(/^\(\d+\+?\) /, "");
   });
 
   // The clipboard does not exist on plain HTTP other than localhost: fall back to selecting the text.

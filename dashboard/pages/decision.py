@@ -40,6 +40,7 @@ class DecisionPage:
     attempts: tuple[AttemptLine, ...]
     evidence: tuple[Evidence, ...]
     window: str
+    until: datetime | None
     expires_at: datetime
     sends: bool  # it makes bytes go out
     starts: bool  # it starts again what changes nothing outside
@@ -110,6 +111,7 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
         attempts=tuple(attempt_line(attempt, opened, reveal=True) for attempt in attempts),
         evidence=tuple(reader.evidence(task_id, index)),
         window=window(intent, opened.now),
+        until=intent.window_left_until if intent else None,
         expires_at=bound.expires_at,
         sends=kind == "replay" and changes,
         starts=kind == "replay" and not changes,

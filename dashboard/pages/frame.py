@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.http import HttpRequest
 from django.urls import reverse
 
+from agents import fleet
+from agents.lines import IndexAge
 from agents.models import Alert, PendingIntent
 from agents.models.pending_intent import HELD
 from agents.roles import role_of
+from journal import clock
 
 MOST = 999  # more are shown as "999+": no page counts a whole table
 _PAGES = (
@@ -29,9 +33,11 @@ _BELONGS = {"task": "tasks", "step": "tasks", "decide": "pending", "job": "pendi
 class NavItem:
     """One page of the header; `count` is what waits there."""
 
+    name: str
     word: str
     href: str
     current: bool
+    counts: bool = False
     count: str = ""
     count_word: str = ""
     kind: str = ""
@@ -39,11 +45,24 @@ class NavItem:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The header: where one is, what waits, as whom one is signed in."""
+    """The header: where one is, what waits, as whom one is signed in. `index` is None for whoever may not look."""
 
     nav: tuple[NavItem, ...] = ()
     waits: str = ""
     role: str = ""
+    index: IndexAge | None = None
+    now: datetime | None = None
+
+    @property
+    def version(self) -> str:
+        """What the pulse's poll compares."""
+        said = "-".join([*(item.count for item in self.nav if item.counts), "stale" if self.is_stale else "fresh"])
+        beat = self.index.beaten_at if self.index else None
+        return f"{said}-{clock.text(beat)}" if beat else said
+
+    @property
+    def is_stale(self) -> bool:
+        return self.index is not None and self.index.stale
 
 
 def desk(request: HttpRequest) -> Desk:
@@ -56,8 +75,12 @@ def desk(request: HttpRequest) -> Desk:
     here = request.resolver_match.url_name if request.resolver_match else ""
     here = _BELONGS.get(here or "", here)
     count = {"pending": (waits, " wait for you"), "alerts": (alerts, " open", "open")}
-    nav = tuple(NavItem(word, reverse(name), here == name, *count.get(name, ("", ""))) for name, word in _PAGES)
-    return Desk(nav, waits, (role_of(user) or "no role").replace("_", " "))
+    nav = tuple(
+        NavItem(name, word, reverse(name), here == name, name in count, *count.get(name, ())) for name, word in _PAGES
+    )
+    role = role_of(user)
+    index = fleet.index_age() if role else None
+    return Desk(nav, waits, (role or "no role").replace("_", " "), index, clock.wall())
 
 
 def _capped(count: int) -> str:

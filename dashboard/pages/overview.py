@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -13,7 +14,6 @@ from agents import fleet
 from agents.lines import AgentLine, Overview, TaskLine
 from agents.models import JournalFile
 from dashboard import wording
-from journal import clock
 
 MOST_AGENTS = 12  # those that need a person come first; the rest stands on the journals page
 
@@ -27,6 +27,7 @@ class Tile:
     note: str
     href: str
     waits: bool = False
+    oldest: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,13 @@ def build(*, decides: bool) -> OverviewPage:
         )
         for line in now.agents[:MOST_AGENTS]
     )
-    return OverviewPage(now, _tiles(now), agents, story, now.recent, demo, _version(now, story))
+    tiles = _tiles(now)
+    return OverviewPage(now, tiles, agents, story, now.recent, demo, _version(now, tiles, story))
 
 
 def _tiles(now: Overview) -> tuple[Tile, ...]:
-    moment = clock.wall()
     oldest = now.oldest_held_at or now.oldest_pending_at
-    since = f"of {now.pending}; oldest {wording.age(oldest, moment)}" if oldest else "no intent is open"
+    since = f"of {now.pending}; oldest" if oldest else "no intent is open"
     saved = (
         f"saved by resume: {wording.money(now.saved_today.amount)}"
         if now.saved_tokens_today
@@ -105,7 +106,7 @@ def _tiles(now: Overview) -> tuple[Tile, ...]:
     agents = f"{len(now.agents)}"
     broken = [f"{count} {word}" for count, word in ((now.crashed, "crashed"), (now.hung, "hung")) if count]
     return (
-        Tile("waits for you", str(now.held), since, reverse("pending"), waits=now.held > 0),
+        Tile("waits for you", str(now.held), since, reverse("pending"), waits=now.held > 0, oldest=oldest),
         Tile("agents", agents, ", ".join([f"{now.working} working", f"{now.idle} idle", *broken]), reverse("journals")),
         Tile("spent today", wording.money(now.spent_today.amount), saved, reverse("spend")),
         Tile("disk", disk, note, reverse("disk"), waits=bool(now.disk and now.disk.level != "ok")),
@@ -135,8 +136,7 @@ def _demo_agents() -> tuple[str, ...]:
     return story.agents()
 
 
-def _version(now: Overview, story: tuple[StoryLine, ...]) -> str:
-    # The age of the index moves every second and is not what a reader came for.
-    told = repr((now.sentence, now.agents, now.recent, now.pending, now.held, now.spent_today, now.alerts_open, story))
-    minute = int(clock.wall().timestamp()) // 30
-    return hashlib.sha256(f"{told}{minute}".encode("utf-8", "backslashreplace")).hexdigest()[:16]
+def _version(now: Overview, tiles: tuple[Tile, ...], story: tuple[StoryLine, ...]) -> str:
+    # Ages move by themselves, and the age of the index stands in the pulse.
+    told = repr((now.sentence, now.agents, now.recent, now.alerts_open, now.journals_bad, tiles, story))
+    return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents import fleet
-from agents.lines import IndexAge, IntentLine
+from agents.lines import IntentLine
 from dashboard import wording
 from dashboard.addresses import encode
 from dashboard.pages.choices import Offered, of_line
@@ -47,7 +47,6 @@ class PendingPage:
     others: tuple[Waiting, ...]
     sentence: str
     next_cursor: str | None
-    index: IndexAge
     version: str
 
     @property
@@ -63,14 +62,12 @@ def build(*, decides: bool, reveal: bool, after: str) -> PendingPage:
     waiting = tuple(_waiting(line, now, decides=decides, reveal=reveal) for line in lines)
     held = tuple(each for each in waiting if each.line.needs_person)
     others = tuple(each for each in waiting if not each.line.needs_person)
-    said = repr([(line, line.job_uuid) for line in lines])
     return PendingPage(
         held,
         others,
         _sentence(held, others, more=bool(page.next_cursor)),
         page.next_cursor,
-        fleet.index_age(),
-        _digest(said, now),
+        hashlib.sha256(repr(lines).encode("utf-8", "backslashreplace")).hexdigest()[:16],
     )
 
 
@@ -100,8 +97,3 @@ def _sentence(held: tuple[Waiting, ...], others: tuple[Waiting, ...], *, more: b
         return "Nothing waits for you." if others else "Nothing is pending."
     many = f"{len(held)}+" if more else str(len(held))
     return "One intent waits for you." if many == "1" else f"{many} intents wait for you."
-
-
-def _digest(said: str, now: datetime) -> str:
-    # The ages on the page move once a minute even where nothing else does.
-    return hashlib.sha256(f"{said} {int(now.timestamp()) // 60}".encode("utf-8", "backslashreplace")).hexdigest()[:16]

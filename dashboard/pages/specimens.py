@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from agents.lines import IndexAge, IntentLine
+from agents.lines import IntentLine
 from agents.models import Job
 from dashboard import wording
 from dashboard.empty_states import EMPTY_STATES
@@ -98,9 +98,7 @@ def _intent(number: int, tool: str, state: str, hold: str) -> Waiting:
 
 def _queue() -> PendingPage:
     held = (_intent(2, "send_invoice", "held", "key_window_closed"), _intent(1, HOSTILE, "held", "no_key_no_status"))
-    return PendingPage(
-        held, (_intent(0, LONG, "in_flight", ""),), "2 intents wait for you.", None, IndexAge(NOW, 1.0, False), ""
-    )
+    return PendingPage(held, (_intent(0, LONG, "in_flight", ""),), "2 intents wait for you.", None, "")
 
 
 def _job(state: str) -> JobPage:

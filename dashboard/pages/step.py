@@ -57,6 +57,7 @@ class StepPage:
     offered: Offered | None
     job: Job | None
     window: str
+    until: datetime | None
     version: str
     polls: bool
     show_all: str
@@ -119,6 +120,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         offered=_offered(opened, step, signal.state) if may_decide else None,
         job=job if job and (job.is_open or pending) else None,
         window=window(intent, opened.now) if intent else "",
+        until=intent.window_left_until if intent else None,
         version=version(opened, step, job),
         polls=pending,
         show_all=show_all,
@@ -145,8 +147,11 @@ def newest_job(opened: Opened, step: Step) -> Job | None:
 
 
 def version(opened: Opened, step: Step, job: Job | None) -> str:
-    """What a poll compares: the journal and the newest job about the step."""
-    return digest(opened, step.task_id, unfinished=step.status == "pending") + (f"-{job.state}" if job else "")
+    """What a poll compares: the journal, the step's own word, and what jobs and the index say of it."""
+    attempts = opened.reader.attempts(step.task_id, step.step_index) if step.status == "pending" else ()
+    signal = signals.of_step(step, attempts, live=opened.live, served=0, now=opened.now)
+    intents = PendingIntent.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
+    return digest(opened, signal, job and (job.uuid, job.state, job.sentence), list(intents.values()))
 
 
 def payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[Payload | None, Payload | None]:

@@ -22,7 +22,7 @@ from journal.reader import signature
 LIMIT = 500  # steps a page
 _MOST_CHILDREN = 40
 _LEDGER_LINES = 5
-_TICK = 3  # seconds after which a page with something in flight counts as changed
+_TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed
 ENDED = ("completed", "failed", "cancelled")
 
 
@@ -149,16 +149,16 @@ def derived(task: Task, opened: Opened) -> str:
 
 
 def version(opened: Opened, task: Task) -> str:
-    """What a poll compares: the files' signature, the writer, and time itself while something runs."""
-    unfinished = derived(task, opened) not in ENDED
-    return digest(opened, task.task_id, unfinished=unfinished)
+    """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
+    state = derived(task, opened)
+    moves = state == "running" or (state == "waiting" and (task.wait_reason or "").startswith("due"))
+    held = held_again.reasons(opened, task.task_id) if state not in ENDED else {}
+    return digest(opened, sorted(held.items()), int(opened.now.timestamp()) // _TICK if moves else 0)
 
 
-def digest(opened: Opened, task_id: str, *, unfinished: bool) -> str:
-    """The files' signature, who is live, what the index holds, and time itself while something may be in flight."""
-    tick = int(opened.now.timestamp()) // _TICK if unfinished and opened.live is not None else 0
-    held = held_again.reasons(opened, task_id) if unfinished else {}
-    said = repr((signature(opened.file.path), opened.live, sorted(held.items()), tick))
+def digest(opened: Opened, *told: object) -> str:
+    """The files' signature, who is live, and whatever else a page tells."""
+    said = repr((signature(opened.file.path), opened.live, told))
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 

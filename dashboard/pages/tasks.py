@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from agents import fleet
-from agents.lines import IndexAge, TaskLine
+from agents.lines import TaskLine
 from agents.models import IndexedTask
 from dashboard.forms import TaskFilter
 from journal import clock
@@ -28,7 +28,7 @@ class TasksPage:
     lines: tuple[TaskLine, ...]
     agents: tuple[str, ...]
     filtered: bool
-    index: IndexAge
+    read_at: datetime
     next_href: str
     first_href: str
     new: int
@@ -58,7 +58,7 @@ def build(form: TaskFilter) -> TasksPage:
         lines=page.items,
         agents=agents,
         filtered=bool(kept),
-        index=fleet.index_age(),
+        read_at=clock.wall(),
         next_href=f"{href}?{urlencode(kept | {'after': page.next_cursor})}" if page.next_cursor else "",
         first_href=f"{href}?{urlencode(kept)}" if after else "",
         new=new,

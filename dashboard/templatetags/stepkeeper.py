@@ -80,7 +80,13 @@ def when(moment: datetime | None) -> SafeString:
     """A time as its age in words; the zone and the exact time on hover."""
     if moment is None:
         return format_html('<span class="soft">{}</span>', "time not recorded")
-    return _time(moment, wording.age(moment, clock.wall()))
+    return _time(moment, wording.age(moment, clock.wall()), "age")
+
+
+@register.simple_tag
+def key_window(text: str, until: datetime | None) -> SafeString:
+    """What is known of a key's window; how long it is still safe is counted down by the page itself."""
+    return visible.line(text, 200) if until is None else _time(until, text, "key")
 
 
 @register.simple_tag
@@ -92,10 +98,18 @@ def at(moment: datetime | None) -> SafeString:
     return _time(moment, local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M:%S"))
 
 
-def _time(moment: datetime, text: str) -> SafeString:
+def _time(moment: datetime, text: str, moves: str = "") -> SafeString:
+    """`moves` names what static/ages.js keeps true of it while the page stands."""
     local = wording.local(moment)
     exact = local.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + local.strftime(" %Z (UTC%z)")
-    return format_html('<time datetime="{}" title="{}">{}</time>', clock.text(moment), exact, text)
+    moving = format_html(' data-moves="{}"', moves) if moves else ""
+    return format_html('<time datetime="{}" title="{}"{}>{}</time>', clock.text(moment), exact, moving, text)
+
+
+@register.filter
+def timestamp(moment: datetime) -> str:
+    """A time as a machine reads it."""
+    return clock.text(moment)
 
 
 @register.simple_tag

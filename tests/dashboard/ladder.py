@@ -55,9 +55,14 @@ def assert_closed(url: str, *, method: str) -> None:
     assert getattr(signed_in(None), method)(url).status_code == 403
 
 
+def part_of(url: str, part: str) -> str:
+    """One part of a page alone, as htmx gets it."""
+    return text(signed_in().get(url, headers={"HX-Request": "true", "HX-Target": part}))
+
+
 def assert_unchanged_is_204(url: str, *, part: str, page: str) -> None:
     """A poll that names the version it shows gets 204 and nothing to swap."""
-    found = re.search(r'hx-get="([^"]*version=[^"]+)"', page)
+    found = re.search(rf'id="{part}"[^>]*hx-get="([^"]*version=[^"]+)"', page)
     assert found, "the part does not poll"
     poll = found[1].replace("&amp;", "&")
     assert poll.split("?")[0] == url.split("?")[0]

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from agents.models import Job
 from journal import clock
-from tests.dashboard.ladder import assert_page, assert_unchanged_is_204, signed_in, text
+from tests.dashboard.ladder import assert_page, assert_unchanged_is_204, part_of, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +47,7 @@ def test_an_open_job_polls_until_it_has_ended(small_fleet):
 
 @pytest.mark.parametrize("state", ["done", "failed", "expired", "refused"])
 def test_an_ended_job_does_not_poll(small_fleet, state):
-    page = text(signed_in().get(a_job(small_fleet, state, ended_at=clock.wall(), sentence="It is over.")))
+    page = part_of(a_job(small_fleet, state, ended_at=clock.wall(), sentence="It is over."), "job-now")
     assert "hx-trigger" not in page
     assert "Look at the step" in page
 

@@ -12,7 +12,7 @@ from dashboard import addresses
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
-from tests.dashboard.ladder import assert_closed, assert_page, assert_unchanged_is_204, signed_in, text
+from tests.dashboard.ladder import assert_closed, assert_page, assert_unchanged_is_204, part_of, signed_in, text
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +89,7 @@ def test_the_timeline_is_a_page_and_a_part(small_fleet):
 
 
 def test_a_finished_task_does_not_poll_and_an_unfinished_one_does(small_fleet):
-    assert "hx-trigger" not in text(signed_in().get(small_fleet.task()))
+    assert "hx-trigger" not in part_of(small_fleet.task(), "task-timeline")
     url = small_fleet.task(HOSTILE)
     assert_unchanged_is_204(url, part="task-timeline", page=text(signed_in().get(url)))
 
