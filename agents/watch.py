@@ -115,7 +115,7 @@ class Watch:
             self._beat()
             if discovery.stamp(row.path) != row.signature:
                 self._guarded(row, self._read)
-            elif row.pk in busy:
+            elif row.pk in busy or _is_gone(row.writer_pid):
                 self._guarded(row, self._mind_writer)
 
     def _beat(self) -> None:
@@ -192,6 +192,10 @@ class Watch:
             self._due[name] = 0.0
         except Exception:
             log.exception("Watch could not %s. It tries again.", name)
+
+
+def _is_gone(pid: int | None) -> bool:
+    return pid is not None and not os.path.exists(f"/proc/{pid}")
 
 
 def _is_about_rows(error: DatabaseError) -> bool:

@@ -5,6 +5,7 @@ No Django here: `python -m agents.demo.director FOLDER` runs the same as `manage
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -21,9 +22,9 @@ from agents.demo.scenes import SCENES, Scene, submit
 from agents.demo.world import World
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-# One report every ten seconds, so one per agent every thirty; after twelve rounds the page has seen enough.
+# One report every ten seconds, so one per agent every thirty; after some minutes half as many.
 REPORT_SECONDS = 10.0
-ROUNDS = 12
+LIVELY_REPORTS = 36
 # Of the four seconds a stop may take; the rest is for what needs SIGKILL.
 _GRACE_SECONDS = 2.5
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -96,12 +97,16 @@ class Director:
             self._say(f"demo: the moment to kill '{scene.agent}' did not come; its journal says why")
 
     def _keep_busy(self, world: World) -> None:
-        for _ in range(ROUNDS):
-            for agent in AGENTS:
-                self._rest(REPORT_SECONDS, world)
+        told = False
+        for number, agent in enumerate(itertools.cycle(AGENTS)):
+            self._rest(REPORT_SECONDS * (1 if number < LIVELY_REPORTS else 2), world)
+            if not self._paths.is_full():
                 submit(self._paths, agent, world.next_report())
-        while True:
-            self._rest(REPORT_SECONDS, world)
+            elif not told:
+                told = True
+                self._say(
+                    f"demo: {self._paths.folder} is full, so no further report comes. Begin anew: make demo-reset"
+                )
 
     def _rest(self, seconds: float, world: World) -> None:
         until = time.monotonic() + seconds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,10 @@ AGENTS: Final = {
     COMMITS: "agents.demo.git_agent",
     MESSAGES: "agents.demo.webhook_agent",
 }
+
+
+# About a week of reports: a few kilobytes each, in the agent's journal, the servers' ledgers and the repository.
+FULL = 256 * 2**20
 
 
 def journals_glob(folder: Path) -> str:
@@ -37,7 +43,20 @@ class Paths:
         self.world = folder / "world.json"
         self.story = folder / "story.json"
 
+    def is_full(self) -> bool:
+        """Whether the demo has made as much as it may: it works for as long as it runs, and must not fill a disk."""
+        return _bytes_in(self.folder) > FULL
+
     def journal(self, agent: str) -> Path:
         """The journal of one of the demo's agents. Raises KeyError for any other name."""
         AGENTS[agent]
         return self.journals / f"{agent}.db"
+
+
+def _bytes_in(folder: Path) -> int:
+    size = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # git and SQLite remove files meanwhile
+                size += os.lstat(os.path.join(root, name)).st_size
+    return size

@@ -6,6 +6,7 @@ Nothing here knows how it should end. What a sentence says was counted a moment 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 from dataclasses import dataclass
@@ -72,12 +73,47 @@ def ledger(paths: Paths | None = None, *, limit: int = 50) -> list[LedgerLine]:
     ]
 
 
-def kill(agent: str, paths: Paths | None = None) -> int | None:
-    """SIGKILL this agent's daemon; its supervisor starts it again. The pid; None where none runs.
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """Whom the button killed, in the middle of what (None: it was idle), and whether more work comes by itself."""
+
+    agent: str
+    pid: int
+    task_id: str | None
+    more: bool
+
+    @property
+    def text(self) -> str:
+        """What was killed and what will happen."""
+        killed = f"Killed {self.agent} (pid {self.pid}) with SIGKILL"
+        if self.task_id is not None:
+            return (
+                f"{killed} in the middle of {self.task_id}. Its supervisor starts it again, and it goes on from there."
+            )
+        comes = "its next report comes within a minute" if self.more else "make demo-reset gives it new work"
+        return f"{killed} while it was idle, so nothing was in flight. Its supervisor starts it again; {comes}."
+
+
+def kill(agent: str, paths: Paths | None = None) -> Killed | None:
+    """SIGKILL this agent's daemon; its supervisor starts it again. None where none runs.
 
     Raises KeyError for a name that is no agent of the demo.
     """
-    return daemon.kill((paths or _paths()).journal(agent))
+    paths = paths or _paths()
+    pid = daemon.kill(paths.journal(agent))
+    if pid is None:
+        return None
+    try:
+        # Dead, so nothing moves any more; only a running task was interrupted.
+        running = Reader(paths.journal(agent)).tasks(status="running").items
+    except JournalUnreadable:
+        running = ()
+    return Killed(agent, pid, running[0].task_id if running else None, not paths.is_full())
+
+
+def journal_path(agent: str) -> str:
+    """Where this agent's journal lies. Raises KeyError for a name that is no agent of the demo."""
+    return os.path.realpath(_paths().journal(agent))
 
 
 def agents() -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from agents import audit
+from agents import audit, liveness
+from agents.models import JournalFile
 from dashboard.access import can_decide, refuse
 
 
@@ -26,9 +27,10 @@ def kill(request: HttpRequest, agent: str) -> HttpResponseBase:
     try:
         with transaction.atomic():  # no kill that cannot be written down
             audit.record("kill agent", actor=request.user, detail=agent)
-            pid = story.kill(agent)
+            killed = story.kill(agent)
     except LookupError as error:
         raise Http404("The demo has no such agent.") from error
-    killed = f"Killed {agent} (pid {pid}) with SIGKILL. Its supervisor starts it again."
-    messages.success(request, killed if pid else f"{agent} is not running now.")
+    for journal in JournalFile.objects.filter(path=story.journal_path(agent)):
+        liveness.look(journal)  # the page that follows must not name the dead one
+    messages.success(request, killed.text if killed else f"{agent} is not running now; its supervisor starts it again.")
     return redirect("overview")

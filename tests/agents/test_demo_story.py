@@ -152,7 +152,11 @@ def test_the_ledger_shows_each_pull_request_and_how_often_it_was_asked_for(told,
 
 def test_the_kill_button_kills_the_daemon_and_its_supervisor_starts_another(told):
     before = until(lambda: daemon.pid_of(told.journal(COMMITS)))
-    assert story.kill(COMMITS, told) == before
+    killed = story.kill(COMMITS, told)
+    assert killed is not None
+    assert (killed.pid, killed.task_id) == (before, None)
+    assert "while it was idle, so nothing was in flight" in killed.text
+    assert "its next report comes within a minute" in killed.text
     after = until(lambda: daemon.pid_of(told.journal(COMMITS)))
     assert after != before
 

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import time
 
+from agents.demo import paths as paths_module
 from agents.demo import repository
 from agents.demo.paths import AGENTS, COMMITS, MESSAGES, PULLS, Paths
 from agents.demo.world import World
@@ -51,6 +52,16 @@ def test_the_forge_is_described_by_a_profile_the_loader_takes(tmp_path):
         assert forge.status is not None
         assert forge.status.url == f"{world.forge.url}/operations/{{key}}"
         assert world.arguments(PULLS) == [str(paths.journal(PULLS)), str(paths.providers)]
+
+
+def test_a_demo_that_made_as_much_as_it_may_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths_module, "FULL", 1000)
+    paths = Paths(tmp_path)
+    (tmp_path / "journals").mkdir()
+    (tmp_path / "journals" / "a.db").write_bytes(b"x" * 1000)
+    assert not paths.is_full()
+    (tmp_path / "ledger.db").write_bytes(b"x")
+    assert paths.is_full()
 
 
 def test_a_closed_gate_keeps_a_made_commit_from_being_reported(tmp_path):

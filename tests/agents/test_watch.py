@@ -150,6 +150,22 @@ def test_a_sweep_that_is_cut_short_goes_on_where_it_ended(folder, monkeypatch):
 
 
 @pytest.mark.django_db
+def test_the_pid_of_a_killed_idle_agent_is_gone_at_the_next_sweep(folder):
+    path = a_journal(folder / "a.db")
+    with writing(path) as connection:
+        connection.execute("UPDATE agent_task SET status = 'completed'")
+    os.utime(path, ns=(0, time.time_ns() - 10**9))
+    watch = Watch()
+    with held(path) as pid:
+        watch.find()
+        watch.sweep()
+        assert journal_file(path).writer_pid == pid
+    assert journal_file(path).signature, "nothing in the file will have changed"
+    watch.sweep()
+    assert journal_file(path).writer_pid is None
+
+
+@pytest.mark.django_db
 def test_a_long_sweep_is_no_silence(folder, monkeypatch):
     for name in ("a.db", "b.db", "c.db"):
         a_journal(folder / name)
