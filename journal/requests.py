@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from journal import rows
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 _REFERENCE = "env:"
 
 
-def add(tx: Transaction, task_id: str, step_index: int, request: FrozenRequest) -> None:
-    """Write the frozen request of a new step, and which environment variables it names."""
-    for name in {ref[3] for ref in request.refs}:
+def add(tx: Transaction, task_id: str, step_index: int, request: FrozenRequest, *, asked_with: Iterable[str]) -> None:
+    """Write the frozen request of a new step, and which environment variables it and its status query name."""
+    for name in {*(ref[3] for ref in request.refs), *asked_with}:
         # A later boot must know whose values to hide, though it may never send this request.
         tx.execute("INSERT OR IGNORE INTO journal_meta (key, value) VALUES (?, '')", (f"{_REFERENCE}{name}",))
     tx.execute(
@@ -47,6 +48,6 @@ def find(tx: Transaction, task_id: str, step_index: int, generation: int) -> Fro
 
 
 def references(tx: Transaction) -> list[str]:
-    """The environment variables that any request of this journal named."""
+    """The environment variables that any request of this journal named, or the status query about it."""
     found = tx.all("SELECT key FROM journal_meta WHERE key >= 'env:' AND key < 'env;'")
     return [str(row["key"]).removeprefix(_REFERENCE) for row in found]

@@ -95,7 +95,8 @@ def insert(tx: Transaction, new: NewStep) -> None:
         ),
     )
     if request is not None:
-        requests.add(tx, new.task_id, new.step_index, request)
+        asked_with = () if profile is None else profile.references
+        requests.add(tx, new.task_id, new.step_index, request, asked_with=asked_with)
 
 
 def commit(

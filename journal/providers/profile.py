@@ -120,6 +120,11 @@ class Profile:
         """Whether the world can be asked about the key."""
         return self.status is not None
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The names of the environment variables its status query needs."""
+        return tuple(header.env for header in self.status.headers if header.env) if self.status is not None else ()
+
     def key_text(self, key: str) -> str:
         """The key as it stands in the header: quoted and raw are different keys to a provider."""
         return f'"{key}"' if self.key_quote == "sf_string" else key

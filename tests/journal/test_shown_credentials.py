@@ -92,3 +92,22 @@ def test_a_refused_call_does_not_show_the_models_words_in_its_traceback(path, wo
         assert "${FORGE_TOKEN}" in shown
         assert SECRET not in shown
     assert SECRET.encode() not in all_bytes(path)
+
+
+def test_the_credential_of_a_status_query_is_known_to_the_next_boot(path, world, address, monkeypatch):
+    monkeypatch.setenv("STATUS_TOKEN", f"{SECRET}/status")
+    status = {
+        "request": "GET /by/{key}",
+        "headers": {"Authorization": {"env": "STATUS_TOKEN"}},
+        "interpret": [{"status": 200, "is": "exists"}],
+    }
+    post_and_ask = http_tool(effect="mutating", provider="forge")(post.function)
+
+    @tool(effect="read_only")
+    def printenv() -> str:
+        return f"STATUS_TOKEN={SECRET}/status"
+
+    with opened(path, world, providers={"forge": {"status": status}}) as journal, journal.task("t") as task:
+        task.run(post_and_ask, address)
+    with opened(path, world) as journal, journal.task("u") as task:
+        assert task.run(printenv) == "STATUS_TOKEN=${STATUS_TOKEN}"
