@@ -75,24 +75,3 @@ def count_recovery_model_call(tx: Transaction) -> None:
         "UPDATE agent_boot SET recovery_model_calls = recovery_model_calls + 1, revision = ? WHERE boot = ?",
         (tx.revision(), tx.boot),
     )
-
-
-def newest_time(tx: Transaction) -> str:
-    """The newest wall time a writer of this journal had before this process; empty where there was none.
-
-    The newest rows carry it, or `keep_newest_time` kept it when the clock went back behind it.
-    """
-    row = tx.one(
-        "SELECT max(t) AS newest FROM (SELECT max(started_at) AS t FROM agent_boot"
-        " UNION ALL SELECT value FROM journal_meta WHERE key = 'newest_time'"
-        " UNION ALL SELECT started_at FROM agent_step_attempt"
-        " WHERE rowid = (SELECT max(rowid) FROM agent_step_attempt)"
-        " UNION ALL SELECT updated_at FROM agent_step_journal"
-        " WHERE rowid = (SELECT max(rowid) FROM agent_step_journal))"
-    )
-    return "" if row is None or row["newest"] is None else str(row["newest"])
-
-
-def keep_newest_time(tx: Transaction, newest: str) -> None:
-    """Keep the newest time past rows that are written under an earlier one."""
-    tx.execute("INSERT OR REPLACE INTO journal_meta (key, value) VALUES ('newest_time', ?)", (newest,))

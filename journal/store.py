@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from journal import boots, connection, reserve, schema
 from journal.errors import ForkedTask, JournalFailed, JournalUnreadable
+from journal.newest import Newest
 from journal.ownership import WAIT_SECONDS, taken
 from journal.transaction import Transaction
 
@@ -55,8 +56,7 @@ class Store:
         self._outcome_tries = outcome_tries
         self._log_limit = connection.LONGEST_LOG
         self._count = self.boot = self.revision = 0
-        self._newest: str | None = None
-        self._kept = ""
+        self._newest = Newest()
         connection.refuse_network(path)
         self._lock = taken(path, role=role, wait=wait)
         try:
@@ -117,7 +117,7 @@ class Store:
         self._check_process()
         with self._mutex:
             self._check()
-            transaction = self._looking(self._newest_time())
+            transaction = self._transaction(self._refuse_revision)
             # A visitor has no boot before it writes, and sees with the eyes of the one it would open.
             transaction.boot = self.boot or boots.next_boot(transaction)
             return look(transaction)
@@ -146,14 +146,12 @@ class Store:
 
     def _transact(self, change: Callable[[Transaction], T], *, sync: bool) -> T:
         self._set_synchronous(connection.FULL if sync else connection.NORMAL)
-        newest = self._newest_time()
-        transaction = Transaction(self._connection, boot=self.boot, next_revision=self._next_revision, newest=newest)
+        transaction = self._transaction(self._next_revision)
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._fence(transaction)
             result = change(transaction)
-            if transaction.now < newest and newest != self._kept:
-                boots.keep_newest_time(transaction, newest)
+            self._newest.keep(transaction)
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -166,9 +164,7 @@ class Store:
             if not transaction.is_committed(self._connection):
                 raise
         self.revision = max(self.revision, transaction.revised)
-        if transaction.now < newest:
-            self._kept = newest
-        self._newest = max(newest, transaction.now)
+        self._newest.committed(transaction)
         self._log_limit = connection.shorten_log(self._connection, self.path, limit=self._log_limit)
         return result
 
@@ -231,13 +227,10 @@ class Store:
         self._count += 1
         return (self.boot << BOOT_SHIFT) + self._count
 
-    def _newest_time(self) -> str:
-        if self._newest is None:
-            self._newest = boots.newest_time(self._looking(""))
-        return self._newest
-
-    def _looking(self, newest: str) -> Transaction:
-        return Transaction(self._connection, boot=self.boot, next_revision=self._refuse_revision, newest=newest)
+    def _transaction(self, next_revision: Callable[[], int]) -> Transaction:
+        transaction = Transaction(self._connection, boot=self.boot, next_revision=next_revision)
+        transaction.newest = self._newest.time(transaction)
+        return transaction
 
     def _refuse_revision(self) -> int:
         raise AssertionError("a read asked for a revision")

@@ -25,14 +25,12 @@ class Transaction:
 
     __slots__ = ("_connection", "_next", "boot", "newest", "now", "revised")
 
-    def __init__(
-        self, connection: sqlite3.Connection, *, boot: int, next_revision: Callable[[], int], newest: str
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, boot: int, next_revision: Callable[[], int]) -> None:
         self._connection = connection
         self._next = next_revision
         self.boot = boot
         # The newest time the journal was written at before; later than `now` only when the clock went back (law 8).
-        self.newest = newest
+        self.newest = ""
         self.now = clock.now_text()
         self.revised = 0
 

@@ -1,0 +1,48 @@
+"""The newest time a journal was written at, through clocks that go back (law 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from journal.transaction import Transaction
+
+
+class Newest:
+    """What one writer knows of that time: what it found on disk, then what it wrote itself."""
+
+    __slots__ = ("_kept", "_time")
+
+    def __init__(self) -> None:
+        self._time: str | None = None
+        self._kept = ""
+
+    def time(self, tx: Transaction) -> str:
+        """The newest time before this transaction; empty for a new journal."""
+        if self._time is None:
+            self._time = _stored(tx)
+        return self._time
+
+    def keep(self, tx: Transaction) -> None:
+        """Keep it past what the transaction writes under an earlier time, in that transaction."""
+        if tx.now < tx.newest and tx.newest != self._kept:
+            tx.execute("INSERT OR REPLACE INTO journal_meta (key, value) VALUES ('newest_time', ?)", (tx.newest,))
+
+    def committed(self, tx: Transaction) -> None:
+        """Note what the transaction wrote."""
+        self._time = max(tx.newest, tx.now)
+        if tx.now < tx.newest:
+            self._kept = tx.newest
+
+
+def _stored(tx: Transaction) -> str:
+    # The newest rows carry it, unless they were written under an earlier time: then `keep` kept it.
+    row = tx.one(
+        "SELECT max(t) AS newest FROM (SELECT max(started_at) AS t FROM agent_boot"
+        " UNION ALL SELECT value FROM journal_meta WHERE key = 'newest_time'"
+        " UNION ALL SELECT started_at FROM agent_step_attempt"
+        " WHERE rowid = (SELECT max(rowid) FROM agent_step_attempt)"
+        " UNION ALL SELECT updated_at FROM agent_step_journal"
+        " WHERE rowid = (SELECT max(rowid) FROM agent_step_journal))"
+    )
+    return "" if row is None or row["newest"] is None else str(row["newest"])
