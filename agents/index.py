@@ -13,7 +13,7 @@ from django.db import transaction
 
 from agents import discovery, intents, leaves, rollup
 from agents.models import IndexedTask, JournalFile
-from journal import clock
+from journal import clock, failures
 from journal.models import Task
 from journal.reader import Changes, Reader
 
@@ -21,9 +21,10 @@ BATCH = 1000  # rows per table and transaction: others write in between
 NEWEST = 1000  # tasks read of a journal that has no revisions
 _UNFINISHED = ("queued", "running", "waiting")
 _TASK_COLUMNS = (
-    *("parent_id", "agent", "handler", "status", "wait_reason", "steps", "pending"),
+    *("parent_id", "agent", "handler", "status", "wait_reason", "error_type", "error_message", "steps", "pending"),
     *("started_at", "updated_at", "ended_at", "last_boot", "revision"),
 )
+_MESSAGE = 1000  # characters of a failure's message: the task's own page has it all
 _BOOT = 2**32
 _MOST_STEPS = 2**31 - 1  # a made-up index must not break the row of its task, nor those beside it
 
@@ -163,6 +164,7 @@ def _put_tasks(journal: JournalFile, tasks: Sequence[Task], changed: dict[str, d
 
 
 def _row(journal: JournalFile, task: Task, updated_at: datetime) -> IndexedTask:
+    error_type, error_message = failures.told(task.error_json)
     return IndexedTask(
         journal=journal,
         task_id=task.task_id,
@@ -171,6 +173,8 @@ def _row(journal: JournalFile, task: Task, updated_at: datetime) -> IndexedTask:
         handler=(task.handler or "")[:200],
         status=task.status[:16],
         wait_reason=task.wait_reason or "",
+        error_type=error_type[:200],
+        error_message=error_message[:_MESSAGE],
         steps=min(task.steps or 0, _MOST_STEPS),
         pending=task.pending or 0,
         started_at=task.created_at,

@@ -48,6 +48,8 @@ class TaskLine:
     updated_at: datetime
     ended_at: datetime | None
     last_boot: int | None
+    error_type: str = ""
+    error_message: str = ""  # may quote a payload: for who may see those
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ def task_line(row: IndexedTask) -> TaskLine:
         updated_at=row.updated_at,
         ended_at=row.ended_at,
         last_boot=row.last_boot,
+        error_type=row.error_type,
+        error_message=row.error_message,
     )
 
 

@@ -42,6 +42,17 @@ def to_error(error_json: str | None, what: str) -> StepFailed:
     return StepFailed(message, type=str(stored.get("type", "")), chain=tuple(stored.get("chain", ())))
 
 
+def told(error_json: str | None) -> tuple[str, str]:
+    """(type, message) of a stored failure, for people; empty where it cannot be read or holds none. Never raises."""
+    try:
+        stored = json.loads(error_json or "{}")
+    except (ValueError, RecursionError):
+        return "", error_json or ""
+    if not isinstance(stored, dict):
+        return "", str(stored)
+    return str(stored.get("type") or ""), str(stored.get("message") or "")
+
+
 def to_abandoned(error_json: str | None, what: str) -> StepAbandoned:
     """The StepAbandoned an ended step stands for."""
     stored = json.loads(error_json) if error_json else {}

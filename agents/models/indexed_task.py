@@ -21,6 +21,8 @@ class IndexedTask(models.Model):
     status = models.CharField(max_length=16)
     derived = models.CharField(max_length=16, blank=True, default="")
     wait_reason = models.TextField(blank=True, default="")
+    error_type = models.CharField(max_length=200, blank=True, default="")  # of a failed task
+    error_message = models.TextField(blank=True, default="")  # may quote a payload: for who may see those
     steps = models.IntegerField(default=0)
     pending = models.IntegerField(default=0)
 

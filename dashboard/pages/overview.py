@@ -60,6 +60,7 @@ class OverviewPage:
     recent: tuple[TaskLine, ...]
     demo: bool
     version: str
+    reveal: bool
 
     @property
     def more_agents(self) -> int:
@@ -74,7 +75,7 @@ class OverviewPage:
         return f"{wording.plural(self.now.journals_bad, 'journal')} cannot be read"
 
 
-def build(*, decides: bool) -> OverviewPage:
+def build(*, decides: bool, reveal: bool) -> OverviewPage:
     """The fleet as the index knows it, with the demo's story where the demo runs."""
     now = fleet.overview()
     demo = bool(settings.STEPKEEPER_DEMO)
@@ -88,7 +89,7 @@ def build(*, decides: bool) -> OverviewPage:
         for line in now.agents[:MOST_AGENTS]
     )
     tiles = _tiles(now)
-    return OverviewPage(now, tiles, agents, story, now.recent, demo, _version(now, tiles, story))
+    return OverviewPage(now, tiles, agents, story, now.recent, demo, _version(now, tiles, story), reveal)
 
 
 def _tiles(now: Overview) -> tuple[Tile, ...]:

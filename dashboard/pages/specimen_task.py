@@ -8,7 +8,7 @@ from agents.models import JournalFile
 from dashboard import timeline
 from dashboard.pages import usage
 from dashboard.pages.opening import Opened
-from dashboard.pages.task import Group, TaskPage
+from dashboard.pages.task import Failure, Group, TaskPage
 from dashboard.pages.task_rows import Material, rows
 from journal.models import Attempt, Boot, Decision, ModelCall, Run, Step, Task
 from journal.reader import Reader
@@ -40,6 +40,7 @@ def build() -> TaskPage:
         state="running",
         href="#",
         sentence="Waits for a person at step 7: key window closed.",
+        failure=Failure("ValueError", HOSTILE, hidden=False),
         frame=frame,
         groups=groups,
         parent_href="",

@@ -16,6 +16,7 @@ from dashboard.pages import held_again, usage
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
 from dashboard.signals import held_task
+from journal import failures
 from journal.models import Task
 from journal.reader import signature
 
@@ -55,6 +56,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task failed. The message may quote a payload: empty for people who may not see those."""
+
+    type: str
+    message: str
+    hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPage:
     """What the task's page shows. `version` changes exactly when the part would look different."""
 
@@ -64,6 +74,7 @@ class TaskPage:
     state: str
     href: str
     sentence: str
+    failure: Failure | None
     frame: timeline.Frame
     groups: tuple[Group, ...]
     parent_href: str
@@ -82,6 +93,10 @@ class TaskPage:
     @property
     def rows(self) -> tuple[Row, ...]:
         return self.groups[0].rows
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
 
 
 def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
@@ -104,6 +119,7 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
         state=state,
         href=href + (f"?after={after}" if after >= 0 else ""),
         sentence=sentence(task, state, groups, boots=len({run.boot for run in own.runs})),
+        failure=_failure(task, reveal=reveal),
         frame=frame,
         groups=groups,
         parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
@@ -119,6 +135,13 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
         now=opened.now,
         ledger=_ledger(opened.name, task, opened, reveal=reveal) if settings.STEPKEEPER_DEMO else (),
     )
+
+
+def _failure(task: Task, *, reveal: bool) -> Failure | None:
+    kind, message = failures.told(task.error_json)
+    if task.status != "failed" or not (kind or message):
+        return None
+    return Failure(kind or "error", message if reveal else "", hidden=bool(message) and not reveal)
 
 
 def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[LedgerLine, ...]:

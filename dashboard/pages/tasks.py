@@ -35,14 +35,15 @@ class TasksPage:
     new_href: str
     new_poll: str
     version: str
+    reveal: bool
 
     @property
     def new_text(self) -> str:
         return f"{MOST_NEW}+" if self.new >= MOST_NEW else str(self.new)
 
 
-def build(form: TaskFilter) -> TasksPage:
-    """The page a filter asks for; raises ValueError for a cursor that is none."""
+def build(form: TaskFilter, *, reveal: bool) -> TasksPage:
+    """The page a filter asks for; raises ValueError for a cursor that is none. `reveal` shows messages of failures."""
     agent, status, text, after = (form.value(name) for name in ("agent", "status", "text", "after"))
     kept = {name: value for name, value in (("agent", agent), ("status", status), ("text", text)) if value}
     page = fleet.tasks(agent=agent, status=status, text=text, after=after)
@@ -65,6 +66,7 @@ def build(form: TaskFilter) -> TasksPage:
         new_href=f"{href}?{urlencode(kept)}" if kept else href,
         new_poll=f"{href}?{urlencode(kept | {'since': clock.text(since), 'version': f'new-{new}'})}",
         version=f"new-{new}",
+        reveal=reveal,
     )
 
 

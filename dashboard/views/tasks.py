@@ -19,7 +19,7 @@ from dashboard.views.opening import reads_journal
 def tasks(request: HttpRequest) -> HttpResponse:
     """Tasks of all agents, newest change first, filtered by what stands in the URL."""
     try:
-        page = tasks_page.build(TaskFilter(request.GET))
+        page = tasks_page.build(TaskFilter(request.GET), reveal=can_see_payloads(request.user))
     except ValueError as error:
         raise Http404(str(error)) from error
     parts = {"tasks-table": "tasks/_table.html", "tasks-new": "tasks/_new.html"}

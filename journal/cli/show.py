@@ -9,7 +9,7 @@ from journal import clock
 from journal.cli.codes import OK, PROBLEM
 from journal.cli.document import a_step, a_task, plain
 from journal.cli.terminal import age, clean, short, table
-from journal.cli.timeline import lines
+from journal.cli.timeline import failure, lines
 from journal.errors import JournalUnreadable
 from journal.journal_state import JournalState
 from journal.models import Step, Task
@@ -114,7 +114,7 @@ def _print_tasks(reader: Reader, state: JournalState, tasks: list[Task], *, more
             str(task.steps or 0),
             str(task.pending or 0),
             age(task.updated_at or task.created_at, now),
-            _why(task, held.get(task.task_id)),
+            _why(reader, task, held.get(task.task_id)),
         )
         for task in tasks
     ]
@@ -123,8 +123,10 @@ def _print_tasks(reader: Reader, state: JournalState, tasks: list[Task], *, more
         print("There are more; see --limit.")
 
 
-def _why(task: Task, pending: Step | None) -> str:
+def _why(reader: Reader, task: Task, pending: Step | None) -> str:
     marks = f"odd: {', '.join(task.odd)}" if task.odd else ""
+    if task.status == "failed":
+        return short(failure(reader.task(task.task_id) or task) or marks)
     if pending is None:
         return short(task.wait_reason or marks)
     reason = pending.hold_reason or task.wait_reason or "pending"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from journal import clock
+from journal import clock, failures
 from journal.cli.terminal import age, clean, short
 from journal.holds import HOLDS
 from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, Task
@@ -34,10 +34,21 @@ def _head(task: Task, now: datetime) -> list[str]:
     handler = f", handler {clean(task.handler)}" if task.handler else ""
     parent = f", branch of {clean(task.parent_id)}" if task.parent_id else ""
     out = [f"{clean(task.task_id)}: {clean(task.status)}{handler}{parent}, begun {age(task.created_at, now)} ago"]
-    for name, text in (("waits", task.wait_reason), ("conflict", task.conflict), ("cancelled", task.cancel_reason)):
+    why = {
+        "waits": task.wait_reason,
+        "conflict": task.conflict,
+        "cancelled": task.cancel_reason,
+        "failed": failure(task),
+    }
+    for name, text in why.items():
         if text:
             out.append(f"  {name}: {short(text, 200)}")
     return out
+
+
+def failure(task: Task) -> str:
+    """Type and message of what failed a task."""
+    return ": ".join(filter(None, failures.told(task.error_json)))
 
 
 def _run(run: Run, boot: Boot | None, now: datetime) -> str:

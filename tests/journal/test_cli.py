@@ -144,6 +144,22 @@ def test_a_tasks_timeline_tells_its_steps_attempts_evidence_and_decisions(
     assert task["decisions"][0]["created_at"] == WHEN
 
 
+def test_a_failed_task_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = str(a_journal(tmp_path / "failed.db"))
+    with closing(writer(Path(path))) as connection:
+        error = {"type": "ValueError", "message": "no such \x1b[31mcustomer", "chain": []}
+        a_task(connection, "t", status="failed", error_json=json.dumps(error))
+        a_task(connection, "odd", status="failed", error_json="[not json", revision=7)
+    assert main(["show", path]) == 0
+    listed = capsys.readouterr().out
+    assert "ValueError: no such" in listed
+    assert "[not json" in listed
+    assert main(["show", path, "t"]) == 0
+    shown = capsys.readouterr().out
+    assert "  failed: ValueError: no such" in shown
+    assert "\x1b" not in shown
+
+
 def test_an_unknown_task_is_a_problem_and_not_a_crash(path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["show", str(path), "nobody"]) == 1
     assert "not in this journal" in capsys.readouterr().out
