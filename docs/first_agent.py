@@ -1,6 +1,7 @@
 """A first agent to kill: it reads reports, asks a model, and files entries. No network, no account.
 
-    python docs/first_agent.py            # start it, kill it in the middle (kill -9), start it again
+    make install                                # once, in the checkout; makes .venv
+    .venv/bin/python docs/first_agent.py        # start it, kill it in the middle (kill -9), start it again
     STEPKEEPER_JOURNALS=first-agent/journal.db make up
 
 Arguments: a folder for everything it writes (default: first-agent), and how many seconds it dawdles around each
@@ -15,7 +16,10 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from journal import Journal, Reply, tool
+try:
+    from journal import Journal, Reply, tool
+except ModuleNotFoundError:
+    sys.exit("Stepkeeper is not installed here. In its checkout: make install; .venv/bin/python docs/first_agent.py")
 
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "first-agent")
 DAWDLE = float(sys.argv[2] if len(sys.argv) > 2 else 2)

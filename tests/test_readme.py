@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,8 @@ TEXT = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    return [block for named, block in found if named == language]
 
 
 def test_the_agent_of_the_readme_writes_its_note_once_however_often_it_runs(tmp_path):
@@ -24,6 +26,31 @@ def test_the_agent_of_the_readme_writes_its_note_once_however_often_it_runs(tmp_
         )
         assert ran.returncode == 0, ran.stderr
         assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "written once\n"
+
+
+def test_the_steps_of_the_readme_run_the_agent_with_the_python_that_make_install_makes(tmp_path):
+    (agent,) = blocks("python")
+    (steps,) = (block for block in blocks("") if "notes.py" in block)
+    (tmp_path / "notes.py").write_text(agent, encoding="utf-8")
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    for name in ("Makefile", "pyproject.toml", "requirements.txt"):
+        (tmp_path / name).symlink_to(CHECKOUT / name)
+    # make only says what it would do: this environment is there, and a test fetches nothing.
+    ran = subprocess.run(
+        ["sh", "-euc", steps], cwd=tmp_path, env={**os.environ, "MAKEFLAGS": "n"}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert steps.splitlines()[0].split()[:2] == ["make", "install"]
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "written once\n"
+
+
+def test_the_first_agent_names_the_install_step_where_it_cannot_import_the_runtime():
+    # -I -S: neither this folder nor any installed package.
+    script = CHECKOUT / "docs" / "first_agent.py"
+    ran = subprocess.run([sys.executable, "-I", "-S", script], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1
+    assert "make install; .venv/bin/python docs/first_agent.py" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_the_commands_of_the_readme_are_verbs_of_the_makefile():
