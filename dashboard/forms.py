@@ -10,18 +10,26 @@ PAYLOADS = ("arguments", "output", "body")
 _HIGHEST = 2**63 - 1
 
 
-class TaskFilter(forms.Form):
-    """The tasks page's filter. What the URL holds beyond it is ignored; a bad value is as if it were not there."""
+_TOO_LONG = {"max_length": "At most %(limit_value)d characters are searched for; this has %(show_value)d."}
 
-    agent = forms.CharField(required=False, max_length=200)
+
+class TaskFilter(forms.Form):
+    """The tasks page's filter. What the URL holds beyond it is ignored, and so is a status that is none."""
+
+    agent = forms.CharField(required=False, max_length=200, error_messages=_TOO_LONG)
     status = forms.ChoiceField(required=False, choices=[("", "any status"), *((word, word) for word in STATES)])
-    text = forms.CharField(required=False, max_length=200, label="Task id contains", strip=True)
+    text = forms.CharField(required=False, max_length=200, error_messages=_TOO_LONG, strip=True)
     after = forms.CharField(required=False, max_length=200)
 
     def value(self, name: str) -> str:
         """The accepted value of one field, else empty."""
         self.is_valid()
         return str(self.cleaned_data.get(name) or "")
+
+    def refusal(self) -> str:
+        """Why nothing is searched for, in one sentence; empty where everything is."""
+        labels = {"text": "Task id or handler", "agent": "Agent"}
+        return " ".join(f"{label}: {error}" for name, label in labels.items() for error in self.errors.get(name, ()))
 
 
 class ReasonForm(forms.Form):

@@ -11,6 +11,7 @@ from django.urls import reverse
 from agents import fleet
 from agents.lines import TaskLine
 from agents.models import IndexedTask
+from agents.paging import Page
 from dashboard.forms import TaskFilter
 from journal import clock
 
@@ -24,6 +25,7 @@ class TasksPage:
     agent: str
     status: str
     text: str
+    refused: str
     states: tuple[str, ...]
     lines: tuple[TaskLine, ...]
     agents: tuple[str, ...]
@@ -38,6 +40,11 @@ class TasksPage:
     reveal: bool
 
     @property
+    def unknown_agent(self) -> str:
+        """The agent that is asked for and has no task."""
+        return self.agent if self.agent not in self.agents else ""
+
+    @property
     def new_text(self) -> str:
         return f"{MOST_NEW}+" if self.new >= MOST_NEW else str(self.new)
 
@@ -46,7 +53,8 @@ def build(form: TaskFilter, *, reveal: bool) -> TasksPage:
     """The page a filter asks for; raises ValueError for a cursor that is none. `reveal` shows messages of failures."""
     agent, status, text, after = (form.value(name) for name in ("agent", "status", "text", "after"))
     kept = {name: value for name, value in (("agent", agent), ("status", status), ("text", text)) if value}
-    page = fleet.tasks(agent=agent, status=status, text=text, after=after)
+    refused = form.refusal()
+    page: Page[TaskLine] = Page((), None) if refused else fleet.tasks(agent=agent, status=status, text=text, after=after)
     agents = tuple(fleet.agents())
     since = _since(form) or clock.wall()
     new = _new(kept, since)
@@ -55,6 +63,7 @@ def build(form: TaskFilter, *, reveal: bool) -> TasksPage:
         agent=agent,
         status=status,
         text=text,
+        refused=refused,
         states=fleet.STATES,
         lines=page.items,
         agents=agents,

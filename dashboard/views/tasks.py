@@ -23,7 +23,8 @@ def tasks(request: HttpRequest) -> HttpResponse:
     except ValueError as error:
         raise Http404(str(error)) from error
     parts = {"tasks-table": "tasks/_table.html", "tasks-new": "tasks/_new.html"}
-    return page_or_part(request, "tasks/list.html", page, parts=parts, version=page.version)
+    status = 422 if page.refused else 200
+    return page_or_part(request, "tasks/list.html", page, parts=parts, version=page.version, status=status)
 
 
 @require_safe

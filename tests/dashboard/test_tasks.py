@@ -42,6 +42,34 @@ def test_filters_stand_in_the_url(small_fleet, query, found):
         assert "No task matches this filter" in page
 
 
+def test_the_text_is_looked_for_where_its_label_says(small_fleet):
+    page = text(signed_in().get("/tasks/?text=42"))
+    assert "Task id or handler contains" in page
+
+
+def test_an_agent_that_nobody_knows_is_named_and_stays_chosen(small_fleet):
+    page = text(signed_in().get("/tasks/?agent=nobody"))
+    assert "No agent with a task is called <bdi>nobody</bdi>." in page
+    assert re.search(r'<option value="nobody" selected>nobody \(unknown\)</option>', page)
+    assert "(unknown)" not in text(signed_in().get("/tasks/?agent=triage"))
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (f"text={'x' * 201}", "Task id or handler: At most 200 characters are searched for; this has 201."),
+        (f"text={'x' * 20_000}", "Task id or handler: At most 200 characters are searched for; this has 20000."),
+        (f"agent={'x' * 201}", "Agent: At most 200 characters are searched for; this has 201."),
+        ("text=%00", "Task id or handler: Null characters are not allowed."),
+    ],
+)
+def test_what_cannot_be_searched_for_is_refused_in_words_and_shows_no_task(small_fleet, query, said):
+    response = signed_in().get(f"/tasks/?{query}")
+    assert response.status_code == 422
+    assert said in text(response)
+    assert ">report/42?<" not in text(response)
+
+
 def test_an_empty_fleet_says_what_would_appear_and_how(db, settings):
     settings.STEPKEEPER_JOURNALS = ()
     assert "python -m journal submit" in text(signed_in().get("/tasks/"))
