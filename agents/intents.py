@@ -47,6 +47,7 @@ def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = 
     now = clock.wall()
     # Any step may be put aside for a person; what changes nothing outside and is not held is no business of recovery's.
     pending = [step for step in reader.pending(limit=MOST) if step.effect in ("mutating", None) or step.hold_reason]
+    pending += [step for step in reader.diverged(limit=MOST) if step.status != "pending"]
     known = {(row.task_id, row.step_index): row for row in PendingIntent.objects.filter(journal=journal)}
     settled = [row.pk for place, row in known.items() if place not in {(s.task_id, s.step_index) for s in pending}]
     PendingIntent.objects.filter(pk__in=settled).delete()
@@ -93,7 +94,7 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> Non
             "state": outlook.state,
             "hold_reason": outlook.hold_reason,
             "why": f"{outlook.why} {lapsed}".strip(),
-            "detail": _plain(step.hold_detail or "") if outlook.state == HELD else "",
+            "detail": _detail(step, outlook),
             "next_action": outlook.next_action,
             "next_sentence": outlook.next_sentence,
             "next_attempt_at": outlook.next_attempt_at or step.next_attempt_at,
@@ -106,6 +107,13 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> Non
             "decided_at": now,
         },
     )
+
+
+def _detail(step: Step, outlook: Outlook) -> str:
+    """What a hold quotes. Where code diverged it names a place and no value, and stands in `why`."""
+    if outlook.state != HELD or outlook.hold_reason == "diverged":
+        return ""
+    return _plain(step.hold_detail or "")
 
 
 def dispatches(attempts: Sequence[Attempt]) -> int:
@@ -125,6 +133,9 @@ def _outlook(
         return Outlook(UNRESOLVED, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
         return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
+    if step.hold_reason == "diverged":
+        why = _sentence("diverged") + (f" First difference: {step.hold_detail}." if step.hold_detail else "")
+        return Outlook(HELD, why, "diverged", "hold", why, window_text="Nothing is sent, so no key counts.")
     if task_status in offers.ENDED:
         return _of_ended_task(step, task_status)
     if step.effect in ("read_only", "model"):

@@ -76,7 +76,7 @@ _HELD_TASK = re.compile(r"held: step (-?[0-9]+): ([a-z_]+)")
 def held_task(wait_reason: str) -> str:
     """What holds a waiting task, in words; empty where it waits for time alone."""
     found = _HELD_TASK.match(wait_reason)
-    step, reason = (found[1], found[2]) if found else ("", wait_reason)
+    step, reason = (found[1], found[2]) if found else ("", wait_reason.partition(":")[0])
     hold = HOLDS.get(reason)
     if hold is None and not found:
         return ""

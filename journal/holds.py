@@ -91,7 +91,7 @@ HOLDS: Final[dict[str, Hold]] = {
     "diverged": Hold(
         "Code diverged",
         "The handler asks for another step than the journal holds at this index; nothing was sent.",
-        "Bring the handler's code back to what the journal holds, or cancel the task.",
+        "There is nothing to approve: bring the handler's code back to what the journal holds, then start the agent.",
     ),
     "not_applied": Hold(
         "Not applied",

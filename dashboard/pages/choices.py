@@ -58,7 +58,7 @@ def nothing_to_decide(step: Step, dialect: str, offer: Offer, kind: str) -> str:
         return why
     if kind in offer.kinds:
         return ""
-    if kind == "replay" and offer.no_replay:
+    if offer.no_replay and (kind == "replay" or not offer.kinds):
         return offer.no_replay
     return f"A {str(step.effect).replace('_', ' ')} step changes nothing outside: there is nothing of this to decide."
 

@@ -8,8 +8,9 @@ from agents.models import JournalFile
 from dashboard import timeline
 from dashboard.pages import usage
 from dashboard.pages.opening import Opened
-from dashboard.pages.task import Failure, Group, TaskPage
+from dashboard.pages.task import Group, TaskPage
 from dashboard.pages.task_rows import Material, rows
+from dashboard.pages.task_words import Failure
 from journal.models import Attempt, Boot, Decision, ModelCall, Run, Step, Task
 from journal.reader import Reader
 

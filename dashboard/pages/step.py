@@ -17,6 +17,7 @@ from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
 from dashboard.pages.task import digest
 from dashboard.pages.task_rows import said
+from dashboard.pages.task_words import diverging
 from journal.holds import HOLDS, Hold
 from journal.models import Decision, Evidence, ModelCall, Step
 
@@ -41,6 +42,7 @@ class StepPage:
     word: str
     hold: Hold | None
     lapsed: str
+    diverging: str
     reveal: bool
     can_decide: bool
     arguments: Payload | None
@@ -104,6 +106,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         word=signal.word,
         hold=HOLDS.get(step.hold_reason or "") if pending else None,
         lapsed=lapsed,
+        diverging=_diverging(opened, step),
         reveal=reveal,
         can_decide=decides,
         arguments=arguments,
@@ -126,6 +129,14 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         show_all=show_all,
         now=opened.now,
     )
+
+
+def _diverging(opened: Opened, step: Step) -> str:
+    task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
+    if task is None or task.status != "waiting":
+        return ""
+    said = diverging(step)
+    return f"{said[:1].upper()}{said[1:]} {HOLDS['diverged'].advice}"
 
 
 def _offered(opened: Opened, step: Step, state: str) -> Offered | None:

@@ -11,12 +11,10 @@ from django.conf import settings
 from django.urls import reverse
 
 from agents.money import Money
-from dashboard import timeline, wording
-from dashboard.pages import held_again, usage
+from dashboard import timeline
+from dashboard.pages import held_again, task_words, usage
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
-from dashboard.signals import held_task
-from journal import failures
 from journal.models import Task
 from journal.reader import signature
 
@@ -56,15 +54,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a task failed. The message may quote a payload: empty for people who may not see those."""
-
-    type: str
-    message: str
-    hidden: bool
-
-
-@dataclass(frozen=True, slots=True)
 class TaskPage:
     """What the task's page shows. `version` changes exactly when the part would look different."""
 
@@ -74,7 +63,7 @@ class TaskPage:
     state: str
     href: str
     sentence: str
-    failure: Failure | None
+    failure: task_words.Failure | None
     frame: timeline.Frame
     groups: tuple[Group, ...]
     parent_href: str
@@ -118,8 +107,8 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
         task=task,
         state=state,
         href=href + (f"?after={after}" if after >= 0 else ""),
-        sentence=sentence(task, state, groups, boots=len({run.boot for run in own.runs})),
-        failure=_failure(task, reveal=reveal),
+        sentence=_sentence(task, state, groups, materials),
+        failure=task_words.failure(task, reveal=reveal),
         frame=frame,
         groups=groups,
         parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
@@ -137,11 +126,16 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
     )
 
 
-def _failure(task: Task, *, reveal: bool) -> Failure | None:
-    kind, message = failures.told(task.error_json)
-    if task.status != "failed" or not (kind or message):
-        return None
-    return Failure(kind or "error", message if reveal else "", hidden=bool(message) and not reveal)
+def _sentence(task: Task, state: str, groups: tuple[Group, ...], materials: list[tuple[Task, int, Material]]) -> str:
+    steps = [step for _, _, material in materials for step in material.steps]
+    return task_words.sentence(
+        task,
+        state,
+        groups[0].rows,
+        [row for group in groups for row in group.rows],
+        diverged=next((step for step in steps if step.hold_reason == "diverged"), None),
+        boots=len({run.boot for run in materials[0][2].runs}),
+    )
 
 
 def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[LedgerLine, ...]:
@@ -226,28 +220,3 @@ def _total(groups: tuple[Group, ...]) -> Money:
     amounts = [group.cost.amount for group in groups if group.cost.amount is not None]
     unpriced = sum(group.cost.unpriced_calls for group in groups)
     return Money(sum(amounts, Decimal(0)) if amounts or not unpriced else None, unpriced)
-
-
-def sentence(task: Task, state: str, groups: tuple[Group, ...], *, boots: int) -> str:
-    """The task's state in words."""
-    own = groups[0].rows
-    steps = wording.plural(len(own), "step")
-    served = sum(row.state == "reused" for row in own)
-    saved = f", {served} served from the journal" if served else ""
-    end = task.ended_at or task.updated_at
-    span = f" in {wording.duration((end - task.created_at).total_seconds())}" if end and task.created_at else ""
-    over = f" across {boots} boots of the agent" if boots > 1 else ""
-    held = next((row for group in groups for row in group.rows if row.waits), None)
-    if state in ENDED:
-        return f"{state.capitalize()}{span}{over}: {steps}{saved}."
-    if held:
-        return f"Waits for a person at step {held.index}: {held.word.removeprefix('held: ')}."
-    if state == "waiting":
-        why = held_task(task.wait_reason or "") or task.wait_reason or "the next attempt is due later"
-        return f"Waiting: {why}."
-    if state == "crashed":
-        return f"Its agent is gone: {steps} on disk{saved}. It resumes when the agent is started again."
-    if state == "queued":
-        return "Queued: the agent has not taken it yet."
-    last = own[-1] if own else None
-    return f"Running: step {last.index}, {last.tool}{saved}." if last else "Running: no step yet."

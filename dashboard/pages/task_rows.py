@@ -37,6 +37,8 @@ class Row:
     said: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
 
+    diverged: str = ""
+
     @property
     def waits(self) -> bool:
         """Whether a person must act: the only rows in the lamp's colour."""
@@ -111,6 +113,7 @@ def _row(step: Step, material: Material, opened: Opened, axis: Axis, *, href: st
         cost=used.cost if used else None,
         said=tuple(said(decision) for decision in material.decisions.get(step.step_index, [])),
         odd=step.odd,
+        diverged=(step.hold_detail or "not recorded") if step.hold_reason == "diverged" else "",
     )
 
 

@@ -139,6 +139,10 @@ class Reader:
             lambda c, dialect: foreign.pending(c, dialect, limit=limit),
         )
 
+    def diverged(self, *, limit: int = 1000) -> list[Step]:
+        """The steps instead of which the code of a waiting task asks for others, without payloads."""
+        return self._read(lambda c: own_steps.diverged(c, limit=limit), lambda c, dialect: [])
+
     def boots(self, *, limit: int = 1000) -> list[Boot]:
         """The newest `limit` takings of the writer's lock, in order."""
         return self._read(lambda c: own_tasks.boots(c, limit=limit), lambda c, dialect: [])

@@ -43,6 +43,20 @@ def pending(connection: sqlite3.Connection, *, limit: int) -> list[Step]:
     return _decided(connection, [rows.step(cells) for cells in found])
 
 
+def diverged(connection: sqlite3.Connection, *, limit: int) -> list[Step]:
+    """The steps, settled or not, instead of which the code of a waiting task asks for others."""
+    columns = ", ".join(f"s.{column}" for column in rows.STEP.split(", "))
+    # Starting from the unfinished tasks: the steps of ended ones are never read.
+    found = rows.fetch(
+        connection,
+        f"SELECT {columns} FROM agent_task AS t CROSS JOIN {STEP_TABLE} AS s ON s.task_id = t.task_id "
+        "WHERE t.status = 'waiting' AND t.wait_reason LIKE 'diverged%' AND s.hold_reason = 'diverged' "
+        "AND t.status IN ('queued', 'running', 'waiting') ORDER BY t.created_at, t.task_id LIMIT ?",
+        (limit,),
+    )
+    return [rows.step(cells) for cells in found]
+
+
 def step(connection: sqlite3.Connection, task_id: str, index: int, *, cap: int) -> Step | None:
     """One step with its payloads, bodies resolved and proven."""
     found = rows.fetch(

@@ -1,0 +1,64 @@
+"""A task's state in words: what it waits for, why it failed, how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents import offers
+from dashboard import wording
+from dashboard.pages.task_rows import Row
+from dashboard.signals import held_task
+from journal import failures
+from journal.models import Step, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task failed. The message may quote a payload: empty for people who may not see those."""
+
+    type: str
+    message: str
+    hidden: bool
+
+
+def failure(task: Task, *, reveal: bool) -> Failure | None:
+    """What failed the task; None for one that did not fail, or whose journal does not say."""
+    kind, message = failures.told(task.error_json)
+    if task.status != "failed" or not (kind or message):
+        return None
+    return Failure(kind or "error", message if reveal else "", hidden=bool(message) and not reveal)
+
+
+def sentence(
+    task: Task, state: str, own: Sequence[Row], every: Sequence[Row], *, diverged: Step | None, boots: int
+) -> str:
+    """The task in one sentence. `every` has the rows of its branches too, `diverged` the step the code differs from."""
+    steps = wording.plural(len(own), "step")
+    served = sum(row.state == "reused" for row in own)
+    saved = f", {served} served from the journal" if served else ""
+    end = task.ended_at or task.updated_at
+    span = f" in {wording.duration((end - task.created_at).total_seconds())}" if end and task.created_at else ""
+    over = f" across {boots} boots of the agent" if boots > 1 else ""
+    held = next((row for row in every if row.waits), None)
+    if state in offers.ENDED:
+        return f"{state.capitalize()}{span}{over}: {steps}{saved}."
+    if state == "waiting" and diverged:
+        return f"Waits for a person, with nothing to approve: {diverging(diverged)}"
+    if held:
+        return f"Waits for a person at step {held.index}: {held.word.removeprefix('held: ')}."
+    if state == "waiting":
+        why = held_task(task.wait_reason or "") or task.wait_reason or "the next attempt is due later"
+        return f"Waiting: {why}."
+    if state == "crashed":
+        return f"Its agent is gone: {steps} on disk{saved}. It resumes when the agent is started again."
+    if state == "queued":
+        return "Queued: the agent has not taken it yet."
+    last = own[-1] if own else None
+    return f"Running: step {last.index}, {last.tool}{saved}." if last else "Running: no step yet."
+
+
+def diverging(step: Step) -> str:
+    """Where the code differs from a step, by the names of its parts: the journal keeps no values of the code's."""
+    place = f" First difference: {step.hold_detail}." if step.hold_detail else ""
+    return f"the handler's code asks for another step {step.step_index} than the journal holds.{place}"

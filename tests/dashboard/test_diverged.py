@@ -1,0 +1,78 @@
+"""A task whose code diverged waits for a person, though there is nothing to approve; its pages name the difference."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from django.urls import reverse
+
+from agents import fleet
+from journal import Diverged, Journal, tool
+from tests.builders import fleet as builders
+from tests.dashboard.ladder import signed_in, text
+
+pytestmark = pytest.mark.django_db
+
+
+@tool(effect="mutating")
+def charge(call, card: str, cents: int) -> int:
+    return cents
+
+
+@tool(effect="read_only")
+def look(card: str) -> str:
+    return card
+
+
+def run(path, *cards: str) -> None:
+    """Open the task as its code now is: looks at a card, charges it, and is not done."""
+    with (
+        Journal(path, agent="shop", tools=[charge, look]) as journal,
+        contextlib.suppress(Diverged, KeyboardInterrupt),
+        journal.task("t") as task,
+    ):
+        for card in cards:
+            task.run(look, card)
+            task.run(charge, card, 500)
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def diverged(tmp_path, settings):
+    builders.watched(tmp_path, settings)
+    path = tmp_path / "shop.db"
+    run(path, "visa-1234")
+    run(path, "visa-9876")
+    builders.swept()
+    return path
+
+
+def test_it_is_counted_and_listed_among_what_waits_with_nothing_to_approve(diverged):
+    assert fleet.overview().held == 1
+    page = text(signed_in("operator").get("/pending/"))
+    assert "held: code diverged" in page
+    assert "First difference: $.card." in page
+    assert "There is nothing to approve" in page
+    assert "Approve replay" not in page
+    assert "cancel" not in page
+    assert "held: code diverged" in text(signed_in().get("/tasks/"))
+
+
+def test_its_pages_name_the_step_and_the_difference_and_no_value(diverged):
+    pk = builders.journal_file(diverged).pk
+    task = text(signed_in().get(reverse("task", args=[pk, "t"])))
+    assert "nothing to approve: the handler&#x27;s code asks for another step 0 than the journal holds." in task
+    assert "first difference: $.card" in task
+    step = text(signed_in("operator").get(reverse("step", args=[pk, "t", 0])))
+    assert "First difference: $.card. There is nothing to approve" in step
+    assert "9876" not in task + step
+    decide = signed_in("operator").get(reverse("decide", args=[pk, "t", 0, "abandon"]))
+    assert decide.status_code == 409
+
+
+def test_with_the_old_code_it_leaves_the_queue(diverged):
+    run(diverged, "visa-1234")
+    builders.reread(builders.journal_file(diverged))
+    assert fleet.overview().held == 0
+    assert "First difference" not in text(signed_in().get("/pending/"))
