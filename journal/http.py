@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any
 from journal import clock
 from journal.deadline import Deadline
 from journal.errors import UsageError
-from journal.freeze import (
-    MissingReference,
-    Resolved,
-    freeze,
-    origin_of,
-    references,
-    require,
-    resolve,
-)
+from journal.freeze import MissingReference, Resolved, freeze, origin_of, references, require, resolve
 from journal.models import FrozenRequest
 from journal.providers.classify import Outcome, classify
 from journal.providers.profile import Profile, StatusQuery
@@ -95,7 +87,7 @@ def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Se
     if query is None or query.by_tool:
         raise UsageError(f"Profile {profile.name}: has no status query over HTTP.", hint="Ask the tool's own status=.")
     origin, names = origin_of(frozen, secrets.environ, key=key)
-    names += tuple(one.env for one in query.headers if one.env)
+    names += profile.references
     require(names, secrets.environ)
     secrets.learn((*references(frozen), *names))
     answer = _answer(profile, query, origin=origin, key=key, secrets=secrets)
