@@ -54,7 +54,8 @@ def build(form: TaskFilter, *, reveal: bool) -> TasksPage:
     agent, status, text, after = (form.value(name) for name in ("agent", "status", "text", "after"))
     kept = {name: value for name, value in (("agent", agent), ("status", status), ("text", text)) if value}
     refused = form.refusal()
-    page: Page[TaskLine] = Page((), None) if refused else fleet.tasks(agent=agent, status=status, text=text, after=after)
+    nothing: Page[TaskLine] = Page((), None)
+    page = nothing if refused else fleet.tasks(agent=agent, status=status, text=text, after=after)
     agents = tuple(fleet.agents())
     since = _since(form) or clock.wall()
     new = _new(kept, since)
