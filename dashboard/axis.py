@@ -43,6 +43,7 @@ class Fold:
     width: str
     middle: str
     label: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +84,15 @@ class Axis:
 
     @property
     def folds(self) -> tuple[Fold, ...]:
-        return tuple(
-            Fold(
-                percent(piece.left),
-                percent(piece.right - piece.left),
-                percent((piece.left + piece.right) / 2),
-                wording.duration(piece.end - piece.start),
-            )
-            for piece in self.pieces
-            if piece.folded
-        )
+        pieces = [piece for piece in self.pieces if piece.folded]
+        middles = [(piece.left + piece.right) / 2 for piece in pieces]
+        found: list[Fold] = []
+        for piece, middle in zip(pieces, middles, strict=True):
+            length = wording.duration(piece.end - piece.start)
+            is_crowded = sum(abs(middle - other) < _CLEAR_OF_NOTCH for other in middles) > 1
+            label = " ".join(length.split()[:2]) if is_crowded else length
+            found.append(Fold(percent(piece.left), percent(piece.right - piece.left), percent(middle), label, length))
+        return tuple(found)
 
     def ticks(self) -> tuple[Tick, ...]:
         """Round times inside the unfolded pieces, never closer than their labels are wide."""
