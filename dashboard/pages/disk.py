@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agents import disk
 from dashboard import wording
 from dashboard.axis import percent
+from dashboard.pages.lists import digest
 from journal import clock
 
 _SHOWN = 6  # journals drawn on their own; the rest of a volume's journals share one block
@@ -42,11 +43,13 @@ class DiskPage:
     """What the disk page shows."""
 
     volumes: tuple[VolumeBar, ...]
+    version: str
 
 
 def build() -> DiskPage:
     """Every volume that holds a journal."""
-    return DiskPage(tuple(_bar(line) for line in disk.volumes()))
+    volumes = tuple(_bar(line) for line in disk.volumes())
+    return DiskPage(volumes, digest(volumes))
 
 
 def _bar(line: disk.VolumeLine) -> VolumeBar:

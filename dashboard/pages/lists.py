@@ -38,6 +38,7 @@ class JournalsPage:
     globs: tuple[str, ...]
     as_root: bool
     decides: bool
+    version: str
 
     @property
     def is_empty(self) -> bool:
@@ -49,8 +50,12 @@ def alerts_page(after: str) -> AlertsPage:
     page = alerts.lines(after=after)
     open_lines = tuple(alerts.open_lines()) if not after else ()
     closed = tuple(line for line in page.items if line.closed_at is not None)
-    version = f"{zlib.crc32(repr((open_lines, closed)).encode('utf-8', 'backslashreplace')):x}"
-    return AlertsPage(open_lines, closed, page.next_cursor, version)
+    return AlertsPage(open_lines, closed, page.next_cursor, digest(open_lines, closed))
+
+
+def digest(*told: object) -> str:
+    """What a poll compares: everything the part tells."""
+    return f"{zlib.crc32(repr(told).encode('utf-8', 'backslashreplace')):x}"
 
 
 def audit_page(*, after: str, actor: str, refused: bool) -> AuditPage:
@@ -68,4 +73,5 @@ def journals_page(*, globs: tuple[str, ...], as_root: bool, decides: bool) -> Jo
         globs,
         as_root,
         decides,
+        digest(lines, decides),
     )

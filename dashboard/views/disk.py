@@ -14,4 +14,6 @@ from dashboard.render import page_or_part
 @require_role("viewer")
 def disk(request: HttpRequest) -> HttpResponse:
     """Each volume with its journals."""
-    return page_or_part(request, "disk/page.html", disk_page.build(), parts={"disk-volumes": "disk/_volumes.html"})
+    page = disk_page.build()
+    parts = {"disk-volumes": "disk/_volumes.html"}
+    return page_or_part(request, "disk/page.html", page, parts=parts, version=page.version)

@@ -29,7 +29,8 @@ def journals(request: HttpRequest) -> HttpResponse:
     page = lists.journals_page(
         globs=tuple(settings.STEPKEEPER_JOURNALS), as_root=os.geteuid() == 0, decides=can_decide(request.user)
     )
-    return page_or_part(request, "journals/page.html", page, parts={"journals-table": "journals/_table.html"})
+    parts = {"journals-table": "journals/_table.html"}
+    return page_or_part(request, "journals/page.html", page, parts=parts, version=page.version)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -92,6 +92,11 @@ def test_open_alerts_stand_first_and_closed_ones_below(small_fleet):
     assert_unchanged_is_204("/alerts/", part="alerts-list", page=page)
 
 
+@pytest.mark.parametrize(("url", "part"), [("/disk/", "disk-volumes"), ("/journals/", "journals-table")])
+def test_pages_with_ages_follow_by_themselves(small_fleet, url, part):
+    assert_unchanged_is_204(url, part=part, page=text(signed_in().get(url)))
+
+
 def test_the_audit_can_be_narrowed_to_a_person_and_to_refusals(small_fleet):
     ada = fleet.a_person("ada")
     audit.record("request replay", actor=ada, detail=HOSTILE)
