@@ -14,6 +14,7 @@ from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
 from agents.models.alert import CRITICAL, WARNING
 from agents.models.pending_intent import HELD
 from agents.paging import Page, cursor, parse_cursor
+from agents.sentences import span
 from journal import clock
 
 log = logging.getLogger(__name__)
@@ -133,7 +134,8 @@ def _disks(open_levels: dict[str, str]) -> list[Finding]:
 def _journals(open_wals: set[str]) -> list[Finding]:
     found = []
     for row in JournalFile.objects.exclude(kind__in=("ok", "new")):
-        sentence = f"Journal {row.path}: {row.sentence}"
+        # What a reader found wrong names the file already.
+        sentence = row.sentence if row.sentence.startswith("Journal ") else f"Journal {row.path}: {row.sentence}"
         found.append(Finding("journal", row.path, WARNING, sentence, row.hint, row.pk))
     for row in JournalFile.objects.filter(vanished_at=None):
         limit = disk.WAL_LIMIT * (1 - disk.HYSTERESIS / 100) if row.path in open_wals else disk.WAL_LIMIT
@@ -154,8 +156,7 @@ def _intents(now: datetime) -> list[Finding]:
     for pk, rows in late.items():
         held = sum(row.state == HELD for row in rows)
         what = f"{held} held" if held == len(rows) else f"{len(rows)} pending, {held} of them held"
-        minutes = int(limit.total_seconds() // 60)
-        sentence = f"Agent {rows[0].agent}: intents unsettled for over {minutes} min: {what}."
+        sentence = f"Agent {rows[0].agent}: intents unsettled for over {span(limit)}: {what}."
         hint = "Decide them on the pending page." if held else "Its agent has to run for them to be settled."
         found.append(Finding("intent", rows[0].journal.path, WARNING, sentence, hint, pk))
     return found

@@ -148,6 +148,7 @@ def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decisi
 
 def _refused(why: str, at: str) -> tuple[str, str]:
     """The state and the sentence of what the journal's writer refused, at once or after it had taken it in."""
+    why = why.rstrip(".")
     if why.startswith("expired before"):
         return EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}"
     if why.startswith("superseded"):

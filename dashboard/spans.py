@@ -56,6 +56,16 @@ def spans_of(
     return tuple(spans) or _whole(step, ends, live, now)
 
 
+def took(step: Step, attempts: Sequence[Attempt], spans: Sequence[Span]) -> float | None:
+    """How long a step took: its attempts together, however many boots they lie in; without any, the step itself.
+
+    None where no time was measured.
+    """
+    if not attempts and step.status != "pending" and step.duration is not None:
+        return step.duration
+    return sum(span.end - span.start for span in spans) or None
+
+
 def _ends(boots: Sequence[Boot]) -> dict[int, datetime | None]:
     """When each boot was over: its end, or where nobody saw it the start of the next."""
     ordered = sorted(boots, key=lambda boot: boot.boot)

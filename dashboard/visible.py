@@ -18,17 +18,21 @@ _LINE = re.compile(f"([{_CONTROLS}\t\n])")
 _NEWLINES = {"\n": "↵", "\t": "⇥", "\r": "␍"}
 
 
-def block(text: str) -> SafeString:
+def block(text: str, limit: int | None = None) -> SafeString:
     """Text for a <pre>: line breaks and tabs stay, every other control character shows its code point."""
-    return _marked(text, _BLOCK)
+    return _cut(text, limit, _BLOCK)
 
 
 def line(text: str, limit: int | None = None) -> SafeString:
     """Text for one line; what `limit` cuts off is counted, not hidden."""
+    return _cut(text, limit, _LINE)
+
+
+def _cut(text: str, limit: int | None, pattern: re.Pattern[str]) -> SafeString:
     if limit is None or len(text) <= limit:
-        return _marked(text, _LINE)
+        return _marked(text, pattern)
     rest = len(text) - limit
-    return format_html('{}<span class="cut">… {} more characters</span>', _marked(text[:limit], _LINE), f"{rest:,}")
+    return format_html('{}<span class="cut">… {} more characters</span>', _marked(text[:limit], pattern), f"{rest:,}")
 
 
 def _marked(text: str, pattern: re.Pattern[str]) -> SafeString:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import re
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from django.utils import timezone
@@ -30,6 +31,27 @@ def local(moment: datetime) -> datetime:
         return timezone.localtime(moment)
     except OverflowError:
         return moment
+
+
+def clock_time(moment: datetime, now: datetime) -> str:
+    """A time as the clock of the dashboard's zone shows it, with the date where it is not today's."""
+    shown, today = local(moment), local(now).date()
+    return shown.strftime("%H:%M:%S" if shown.date() == today else "%Y-%m-%d %H:%M:%S")
+
+
+_STORED_TIME = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z")
+
+
+def told(sentence: str, now: datetime) -> str:
+    """A stored sentence of the product's own, its UTC times on the same clock as every other time of the page."""
+
+    def shown(found: re.Match[str]) -> str:
+        try:
+            return clock_time(datetime.fromisoformat(found[0][:19]).replace(tzinfo=UTC), now)
+        except ValueError:
+            return found[0]
+
+    return _STORED_TIME.sub(shown, sentence)
 
 
 def duration(seconds: float | None) -> str:

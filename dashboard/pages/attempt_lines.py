@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dashboard import signals
 from dashboard.pages.opening import Opened
-from journal.models import Attempt
+from journal.models import Attempt, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,16 @@ _WHY = {
 }
 
 
-def attempt_line(attempt: Attempt, opened: Opened, *, reveal: bool) -> AttemptLine:
+# The same where the agent's own code made the call: the journal knows no provider then.
+_WHY_PYTHON = {
+    "accepted": "The tool returned.",
+    "rejected": "The tool said that it had no effect.",
+}
+
+
+def attempt_line(attempt: Attempt, opened: Opened, step: Step, *, reveal: bool) -> AttemptLine:
     """One attempt in words."""
     signal = signals.of_attempt(attempt, live=opened.live, now=opened.now)
     kind = attempt.kind or ("no_outcome" if attempt.verdict is None and signal.state != "running" else "")
-    return AttemptLine(attempt, signal.state, signal.word, _WHY.get(kind, ""), attempt.detail if reveal else "")
+    why = (_WHY | _WHY_PYTHON if step.transport == "python" else _WHY).get(kind, "")
+    return AttemptLine(attempt, signal.state, signal.word, why, attempt.detail if reveal else "")

@@ -108,7 +108,7 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
         key=payload.key_proof(step, arguments),
         proof=proof,
         dispatches=bound.dispatches,
-        attempts=tuple(attempt_line(attempt, opened, reveal=True) for attempt in attempts),
+        attempts=tuple(attempt_line(attempt, opened, step, reveal=True) for attempt in attempts),
         evidence=tuple(reader.evidence(task_id, index)),
         window=window(intent, opened.now),
         until=intent.window_left_until if intent else None,

@@ -18,6 +18,7 @@ from dashboard.pages.payload import Equality, Payload, SentRequest
 from dashboard.pages.task import digest
 from dashboard.pages.task_rows import said
 from dashboard.pages.task_words import diverging
+from dashboard.spans import spans_of, took
 from journal.holds import HOLDS, Hold
 from journal.models import Decision, Evidence, ModelCall, Step
 
@@ -60,6 +61,7 @@ class StepPage:
     job: Job | None
     window: str
     until: datetime | None
+    took: float | None
     version: str
     polls: bool
     show_all: str
@@ -89,9 +91,10 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     reader, task_id, index = opened.reader, step.task_id, step.step_index
     lapsed = lapse.sentence(step, opened.now)
     step = held_again.step(opened, step, held_again.reasons(opened, task_id))
-    attempts = list(reader.attempts(task_id, index))
+    attempts, calls = list(reader.attempts(task_id, index)), list(reader.model_calls(task_id, index))
     served = timeline.served_by(step, list(reader.runs(task_id)))
     signal = signals.of_step(step, attempts, live=opened.live, served=served, now=opened.now)
+    spans = spans_of(step, attempts, calls, boots=opened.boots, live=opened.live, now=opened.now)
     arguments, output = payloads(step, reveal=reveal, show_all=show_all)
     frozen = reader.request(task_id, index, cap=payload.REQUEST)
     proof = payload.payload_proof(step, arguments, frozen)
@@ -115,15 +118,16 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         key=payload.key_proof(step, arguments),
         proof=proof,
         error=payload.tidy(step.error_json) if reveal else "",
-        attempts=tuple(attempt_line(attempt, opened, reveal=reveal) for attempt in attempts),
+        attempts=tuple(attempt_line(attempt, opened, step, reveal=reveal) for attempt in attempts),
         evidence=tuple(reader.evidence(task_id, index)),
         decisions=tuple((decision, said(decision)) for decision in reader.decisions(task_id, index)),
-        calls=tuple(_call(call) for call in reader.model_calls(task_id, index)),
+        calls=tuple(_call(call) for call in calls),
         intent=intent,
         offered=_offered(opened, step, signal.state) if may_decide else None,
         job=job if job and (job.is_open or pending) else None,
         window=window(intent, opened.now) if intent else "",
         until=intent.window_left_until if intent else None,
+        took=took(step, attempts, spans),
         version=version(opened, step, job),
         polls=pending,
         show_all=show_all,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from dashboard import signals, timeline, wording
 from dashboard.axis import Axis
 from dashboard.pages import held_again, usage
 from dashboard.pages.opening import Opened
-from dashboard.spans import Span, spans_of
+from dashboard.spans import Span, spans_of, took
 from journal.models import Attempt, Decision, ModelCall, Run, Step
 
 _Item = TypeVar("_Item", Attempt, ModelCall, Decision)
@@ -108,7 +108,7 @@ def _row(step: Step, material: Material, opened: Opened, axis: Axis, *, href: st
         word=signal.word,
         bar=timeline.bar(spans, axis, served=served > 0),
         attempts=len(attempts) or (1 if step.effect == "read_only" and step.status != "pending" else len(calls)),
-        duration=_duration(step, spans),
+        duration=wording.duration(took(step, attempts, spans)),
         tokens=used.tokens if used else None,
         cost=used.cost if used else None,
         said=tuple(said(decision) for decision in material.decisions.get(step.step_index, [])),
@@ -136,14 +136,6 @@ def said(decision: Decision) -> str:
         return f"{verb} by {decision.actor} {clock} · {decision.outcome}"
     attempt = f" · attempt {decision.consumed_attempt}" if decision.consumed_attempt else ""
     return f"{verb} by {decision.actor} {clock}{attempt}"
-
-
-def _duration(step: Step, spans: Sequence[Span]) -> str:
-    if step.status == "pending":
-        return wording.duration(spans[-1].end - spans[0].start) if spans and spans[-1].end > spans[0].start else "—"
-    if step.duration is not None:
-        return wording.duration(step.duration)
-    return wording.duration(spans[-1].end - spans[0].start) if spans and spans[-1].end > spans[0].start else "—"
 
 
 def _by_step(items: Iterable[_Item]) -> dict[int, list[_Item]]:

@@ -94,8 +94,7 @@ def at(moment: datetime | None) -> SafeString:
     """A time as the clock shows it, with the date where it is not today's."""
     if moment is None:
         return format_html('<span class="soft">{}</span>', "time not recorded")
-    local, today = wording.local(moment), wording.local(clock.wall()).date()
-    return _time(moment, local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M:%S"))
+    return _time(moment, wording.clock_time(moment, clock.wall()))
 
 
 def _time(moment: datetime, text: str, moves: str = "") -> SafeString:
@@ -142,6 +141,18 @@ def line(value: object, limit: int | None = None) -> SafeString:
 def block(value: object) -> SafeString:
     """Text in a <pre>, controls visible."""
     return visible.block("" if value is None else str(value))
+
+
+@register.filter
+def typed(value: object, limit: int | None = None) -> SafeString:
+    """What a person typed, or several lines that were said: its line breaks stay. For an element of class `typed`."""
+    return visible.block("" if value is None else str(value).replace("\r\n", "\n"), limit)
+
+
+@register.filter
+def told(value: object) -> str:
+    """A stored sentence of the product's own with its times on the page's clock."""
+    return wording.told("" if value is None else str(value), clock.wall())
 
 
 @register.filter

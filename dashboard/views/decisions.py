@@ -27,7 +27,11 @@ from dashboard.views.opening import reads_journal
 from dashboard.views.steps import get_step_or_404
 from journal.models import Step
 
+_OTHER = "The form was made for another step, decision or person. Open the decision from the step's own page."
 _CHANGED = "this step has changed since you looked"
+_NOT_THIS = "the form was made for something else"
+_NOT_OURS = "the form cannot be used"
+_TAKEN = "it was decided already"
 _NOT_NOW = "the step does not allow it"
 _NOBODY = "nobody can be asked about the step"
 
@@ -97,7 +101,7 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
     try:
         bound = binding.unseal(str(request.POST.get("binding", "")))
     except binding.BindingError as error:
-        return _stale(request, opened, step, kind, (str(error),))
+        return _stale(request, opened, step, kind, (str(error),), cause=_NOT_OURS)
     same = (bound.journal_id, bound.task_id, bound.step_index, bound.kind, bound.user_id) == (
         opened.file.pk,
         step.task_id,
@@ -106,7 +110,7 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
         user.pk,
     )
     if not same:
-        return _stale(request, opened, step, kind, ("The form was made for another step, decision or person.",))
+        return _stale(request, opened, step, kind, (_OTHER,), cause=_NOT_THIS)
     done = Job.objects.filter(message_id=bound.nonce).first()
     if done is not None:
         return redirect("job", done.uuid)  # the same form again: back button, double click, repeated POST
@@ -146,7 +150,7 @@ def _ask(
             message_id=bound.nonce,
         )
     except OtherDecision as error:
-        return _stale(request, opened, step, kind, (error.message,))
+        return _stale(request, opened, step, kind, (error.message,), cause=_TAKEN)
     except BadDecision as error:
         form.add_error(error.field if error.field in form.fields else None, str(error))
         return _again(request, opened, step, kind, form, bound)

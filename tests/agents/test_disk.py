@@ -139,10 +139,14 @@ class TestAlerts:
         alerts.evaluate(watching_since=clock.wall())
         line = alerts.open_lines()[0]
         assert (line.kind, line.sentence) == ("journal", "Journal /a.db: It is cut off.")
+        JournalFile.objects.update(sentence="Journal /a.db: it is no database. (SQLITE_NOTADB)")
+        alerts.evaluate(watching_since=clock.wall())
+        assert alerts.open_lines()[0].sentence == "Journal /a.db: it is no database. (SQLITE_NOTADB)"
         assert Alert.objects.count() == 1
 
-    def test_late_intents_of_one_agent_are_one_alert(self, volume, settings):
-        settings.STEPKEEPER_INTENT_ALERT = 600
+    @pytest.mark.parametrize(("limit", "words"), [(600, "10 min: 2 held"), (5, "5 s: 3 held")])
+    def test_late_intents_of_one_agent_are_one_alert(self, volume, settings, limit, words):
+        settings.STEPKEEPER_INTENT_ALERT = limit
         now = clock.wall()
         for index, minutes in enumerate((5, 20, 30)):
             PendingIntent.objects.create(
@@ -156,7 +160,7 @@ class TestAlerts:
                 decided_at=now,
             )
         alerts.evaluate(watching_since=now)
-        assert alerts.open_lines()[0].sentence == "Agent triage: intents unsettled for over 10 min: 2 held."
+        assert alerts.open_lines()[0].sentence == f"Agent triage: intents unsettled for over {words}."
 
     def test_a_worker_that_does_not_answer_is_critical_once_it_had_time_to(self, volume):
         Beat.objects.update(beaten_at=clock.wall() - timedelta(minutes=5))

@@ -166,9 +166,14 @@ def test_a_forged_and_a_borrowed_binding_decide_nothing(held):
     operator, admin = signed_in("operator"), signed_in("admin")
     page = text(operator.get(held("decide", "replay")))
     forged = {"binding": "made:up", "reason": "because"}
-    assert operator.post(held("decide", "replay"), forged).status_code == 409
-    assert admin.post(held("decide", "replay"), form(page)).status_code == 409  # another person's page
-    assert operator.post(held("decide", "abandon"), form(page)).status_code == 409  # another decision's page
+    answers = [
+        operator.post(held("decide", "replay"), forged),
+        admin.post(held("decide", "replay"), form(page)),  # another person's page
+        operator.post(held("decide", "abandon"), form(page)),  # another decision's page
+    ]
+    assert [answer.status_code for answer in answers] == [409] * 3
+    assert "Nothing was decided: the form cannot be used" in text(answers[0])
+    assert all("Nothing was decided: the form was made for something else" in text(each) for each in answers[1:])
     assert not Job.objects.exists()
     assert AuditEvent.objects.filter(allowed=False).count() == 3
 

@@ -52,6 +52,14 @@ def test_an_ended_job_does_not_poll(small_fleet, state):
     assert "Look at the step" in page
 
 
+def test_what_was_typed_or_said_in_lines_is_shown_in_lines(small_fleet):
+    url = a_job(small_fleet, "done", ended_at=clock.wall(), sentence="It is over.", result="one\ntwo")
+    Job.objects.update(reason="first\r\nsecond\u202e")
+    page = part_of(url, "job-now")
+    assert '<dd class="typed">first\nsecond<span class="ctl"' in page
+    assert ">one\ntwo</p>" in page
+
+
 def test_an_unknown_job_is_a_404_and_the_canary_is_none(small_fleet):
     assert signed_in().get(reverse("job", args=[uuid.uuid4()])).status_code == 404
     now = clock.wall()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dashboard import timeline
 from dashboard.axis import LEFT, MAX_FOLDS, RIGHT, Axis
-from dashboard.spans import Span, spans_of
+from dashboard.spans import Span, spans_of, took
 from journal.models import Attempt, Boot, Run, Step
 
 START = datetime(2026, 11, 1, 10, tzinfo=UTC)
@@ -49,6 +49,11 @@ def test_a_long_idle_gap_folds_to_a_notch_that_says_how_long():
 def test_instants_without_length_are_spread_and_not_folded_away():
     assert not Axis.over([(0, 0), (10, 10), (20, 20)]).folds
     assert [fold.label for fold in Axis.over([(0, 0), (10, 10), (20, 20), (90000, 90000)]).folds] == ["24 h 59 m"]
+
+
+def test_labels_of_notches_side_by_side_have_one_unit_and_the_whole_length_on_hover():
+    first, second = Axis.over([(0, 10), (918, 918), (1132, 1132.1)]).folds
+    assert (first.label, first.title, second.label, second.title) == ("15 m", "15 m 8 s", "3 m", "3 m 34 s")
 
 
 def test_no_time_at_all_draws_nothing():
@@ -114,6 +119,18 @@ def test_an_attempt_settled_long_after_its_process_died_ends_with_the_process(en
     attempt = Attempt("t", 0, 1, 1, at(1), 1.0, "os", at(660), "no_effect", "settled")
     (span,) = spans_of(a_step(), [attempt], [], boots=boots, live=2, now=at(700))
     assert (span.end, span.state) == (at(3).timestamp(), "no_effect")
+
+
+def test_a_step_took_what_its_attempts_took_together_whoever_ended_them():
+    killed = Attempt("t", 0, 1, 1, at(1), 1.0, "os")
+    replayed = Attempt("t", 0, 2, 2, at(60), 60.0, "os", at(60.2), "applied", "replayed", duration=0.2)
+    attempts = [killed, replayed]
+    boots = [boot(1, 0, 3, "SIGKILL"), boot(2, 50, None, None)]
+    for step in (a_step(duration=0.2), a_step(duration=None)):
+        seen = spans_of(step, attempts, [], boots=boots, live=2, now=at(70))
+        assert took(step, attempts, seen) == pytest.approx(2.2)
+    assert took(a_step(duration=0.4), [], spans((0, 9))) == 0.4
+    assert took(a_step(), [], spans((4, 4))) is None
 
 
 def test_the_last_label_of_the_axis_stays_left_of_the_next_column():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,19 @@ def test_durations_have_at_most_two_units(seconds, words):
 )
 def test_times_have_their_age_in_words(seconds, words):
     assert wording.age(NOW - timedelta(seconds=seconds), NOW) == words
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("Applied at 2026-11-01T09:17:28Z.", "Applied at 14:47:28."),
+        ("Due at 2026-10-30T23:00:00.123456Z.", "Due at 2026-10-31 04:30:00."),
+        ("No time: 2026-99-01T09:17:28Z.", "No time: 2026-99-01T09:17:28Z."),
+    ],
+)
+def test_a_time_in_a_sentence_is_on_the_clock_of_every_other(sentence, shown):
+    with timezone.override("Asia/Kolkata"):
+        assert wording.told(sentence, NOW) == shown
 
 
 @pytest.mark.parametrize(("count", "words"), [(None, "—"), (1, "1 byte"), (1482, "1,482 bytes"), (10**6, "977 KiB")])
