@@ -18,6 +18,7 @@ _FOLD_OVER_BUSY = 0.6  # a gap folds once it is longer than this share of all bu
 _MIN_TICK_DISTANCE = 11.0
 _LAST_LABEL = 94.0  # a label in the middle of a later tick would stand over the next column
 _CLEAR_OF_NOTCH = 8.0  # a notch carries its own label
+_CLEAR_OF_LINE = 4.5  # half a label
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_SECOND = 253_402_300_799  # of the year 9999; a float may round past it
@@ -94,8 +95,8 @@ class Axis:
             found.append(Fold(percent(piece.left), percent(piece.right - piece.left), percent(middle), label, length))
         return tuple(found)
 
-    def ticks(self) -> tuple[Tick, ...]:
-        """Round times inside the unfolded pieces, never closer than their labels are wide."""
+    def ticks(self, *, lines: Sequence[float] = ()) -> tuple[Tick, ...]:
+        """Round times inside the unfolded pieces, never closer than their labels are wide, nor under one of `lines`."""
         notches = [(piece.left + piece.right) / 2 for piece in self.pieces if piece.folded]
         ticks: list[tuple[float, str]] = []
         for piece in self.pieces:
@@ -104,7 +105,8 @@ class Axis:
                     place = self.place(seconds)
                     room = _MIN_TICK_DISTANCE * (1.5 if place > _LAST_LABEL else 1)
                     far = not ticks or place - ticks[-1][0] >= room
-                    if far and all(abs(place - notch) >= _CLEAR_OF_NOTCH for notch in notches):
+                    clear = all(abs(place - notch) >= _CLEAR_OF_NOTCH for notch in notches)
+                    if far and clear and all(abs(place - line) >= _CLEAR_OF_LINE for line in lines):
                         ticks.append((place, _clock_text(seconds, step)))
         return tuple(Tick(percent(place), label, "end" if place > _LAST_LABEL else "middle") for place, label in ticks)
 

@@ -12,7 +12,7 @@ from dashboard.spans import Span
 from journal.models import Boot, Run, Step
 
 _MIN_WIDTH = 0.45  # percent: a bar of any length can be seen and pointed at
-_FLAG_DISTANCE = 16.0  # flags closer than this take another tier
+_FLAG_WIDTH = 16.0  # of a flag's text: where two would overlap, the later takes another tier
 _TIERS = 3
 _TIER_HEIGHT = 14
 _TICKS_HEIGHT = 24
@@ -109,7 +109,8 @@ def frame(
     now_x = percent(axis.place(now.timestamp())) if running else None
     restarts = _restarts(axis, deaths)
     flags = _TIER_HEIGHT * (max((restart.tier for restart in restarts), default=-1) + 1)
-    return Frame(axis, axis.ticks(), axis.folds, restarts, now_x, flags)
+    ticks = axis.ticks(lines=[axis.place(death.at) for death in deaths]) or axis.ticks()
+    return Frame(axis, ticks, axis.folds, restarts, now_x, flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,10 @@ def _restarts(axis: Axis, deaths: Sequence[_Death]) -> tuple[Restart, ...]:
     for death in deaths:
         x = axis.place(death.at)
         down = axis.place(death.back) - x if death.back is not None else 0.0
-        tier = next((tier for tier in range(_TIERS) if x - taken[tier] >= _FLAG_DISTANCE), _TIERS - 1)
-        taken[tier] = x
         anchor = "end" if x > 75 else "start"
+        left = x - _FLAG_WIDTH if anchor == "end" else x
+        tier = next((tier for tier in range(_TIERS) if left >= taken[tier]), _TIERS - 1)
+        taken[tier] = left + _FLAG_WIDTH
         placed.append(
             Restart(percent(x), percent(max(0.0, down)), death.flag, tier, 0, anchor, -5 if x > 75 else 5, death.clean)
         )

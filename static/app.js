@@ -47,7 +47,9 @@
     }
     if (!focus || document.activeElement !== document.body) return;
     const found = likes(part, focus.sought);
-    (found[focus.place] ?? found.at(-1))?.focus({ preventScroll: true });
+    const next = found[focus.place] ?? found.at(-1) ?? part;
+    if (next === part) part.tabIndex = -1; // it is gone: the keyboard goes on from where it was
+    next.focus({ preventScroll: true });
   };
   document.addEventListener("htmx:beforeSwap", (event) => {
     const part = event.detail.target;

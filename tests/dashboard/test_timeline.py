@@ -101,6 +101,23 @@ def test_flags_close_together_take_different_tiers():
     assert len({restart.y for restart in frame.restarts}) == 3
 
 
+def test_a_flag_that_is_written_to_the_left_takes_another_tier_than_the_one_it_would_cover():
+    boots = [boot(n, 60.0 * n - 60, 60.0 * n, "SIGKILL") for n in (1, 2)]
+    boots += [boot(3, 120, 155, "SIGKILL"), boot(4, 156, None, None)]
+    frame = timeline.frame(spans((0, 200)), boots, live=4, now=at(200), running=False, open_=False)
+    first, second, third = frame.restarts
+    assert (second.anchor, third.anchor) == ("start", "end")
+    assert first.y == second.y != third.y
+
+
+def test_no_label_of_the_axis_stands_under_a_restart():
+    boots = [boot(1, -5, 5, "SIGKILL"), boot(2, 5, None, None)]
+    frame = timeline.frame(spans((0, 10)), boots, live=2, now=at(10), running=False, open_=False)
+    line = percent(frame.restarts[0].x)
+    assert frame.ticks
+    assert all(abs(percent(tick.x) - line) > 4 for tick in frame.ticks)
+
+
 def a_step(**more: object) -> Step:
     return Step("t", 0, "send", "committed", "mutating", "k", None, None, at(0), at(5), **more)  # type: ignore[arg-type]
 

@@ -54,3 +54,13 @@ def test_ages_and_counts_move_without_a_new_page(reader, desk):
         with reader.expect_response(re.compile("/pulse/"), timeout=20_000):
             reader.clock.fast_forward(5_000)
     expect(reader).to_have_title(re.compile(rf"^\({before + 1}\) Tasks"))
+
+
+def test_where_the_held_thing_is_gone_the_keyboard_goes_on_from_its_part(reader):
+    reader.evaluate(
+        "() => { const part = document.querySelector('#step-now'), gone = document.createElement('a');"
+        " gone.href = '/gone/'; part.append(gone); gone.focus();"
+        " part.setAttribute('hx-get', location.pathname + '?version=old'); htmx.process(part);"
+        " htmx.trigger(part, 'seen'); }"
+    )
+    expect(reader.locator("#step-now")).to_be_focused()
