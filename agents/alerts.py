@@ -150,7 +150,11 @@ def _intents(now: datetime) -> list[Finding]:
     """One alert per journal: a hundred held steps of one agent are one thing to look at."""
     limit = timedelta(seconds=settings.STEPKEEPER_INTENT_ALERT)
     late: dict[int, list[PendingIntent]] = {}
-    for row in PendingIntent.objects.filter(since__lt=now - limit).select_related("journal").order_by("since")[:1000]:
+    for row in (
+        PendingIntent.objects.filter(dated=True, since__lt=now - limit)
+        .select_related("journal")
+        .order_by("since")[:1000]
+    ):
         late.setdefault(row.journal_id, []).append(row)
     found = []
     for pk, rows in late.items():

@@ -14,6 +14,7 @@ from agents.agent_state import agent_line
 from agents.lines import AgentLine, DiskLine, IndexAge, IntentLine, JournalLine, Overview, TaskLine
 from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingIntent, Volume
 from agents.models.alert import CRITICAL
+from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.job import OPEN_STATES
 from agents.models.pending_intent import HELD
 from agents.paging import Page, cursor, parse_cursor
@@ -25,7 +26,7 @@ PAGE = 50
 RECENT = 8
 # Watch sweeps each second and beats at least every five.
 STALE_AFTER = timedelta(seconds=15)
-STATES = ("queued", "running", "waiting", "crashed", "hung", "completed", "failed", "cancelled")
+STATES = ("queued", "running", "waiting", "crashed", "hung", "unresolved", "completed", "failed", "cancelled")
 
 
 def overview() -> Overview:
@@ -61,6 +62,8 @@ def overview() -> Overview:
         disk=fullest(),
         journals=len(journals),
         journals_bad=bad,
+        journals_foreign=sum(row.is_foreign for row in journals),
+        journals_ours=sum(row.dialect == "stepkeeper" for row in journals),
         alerts_open=alerts["all"],
         alerts_critical=alerts["critical"],
         index=age,
@@ -90,12 +93,12 @@ def tasks(
 
     Raises ValueError for a cursor that is none.
     """
-    rows = IndexedTask.objects.order_by("-updated_at", "-id")
+    rows = IndexedTask.objects.select_related("journal").order_by("-updated_at", "-id")
     if agent:
         rows = rows.filter(agent=agent)
     if journal_id is not None:
         rows = rows.filter(journal_id=journal_id)
-    if status in ("crashed", "hung"):
+    if status in (CRASHED, HUNG, UNRESOLVED):
         rows = rows.filter(derived=status)
     elif status:
         waits = Q(derived=HELD) if status == "waiting" else Q(pk__in=[])
@@ -191,8 +194,8 @@ def _pending_counts() -> dict[str, Any]:
     return PendingIntent.objects.aggregate(
         all=Count("pk"),
         held=Count("pk", filter=is_held),
-        oldest=Min("since"),
-        oldest_held=Min("since", filter=is_held),
+        oldest=Min("since", filter=Q(dated=True)),
+        oldest_held=Min("since", filter=is_held & Q(dated=True)),
     )
 
 

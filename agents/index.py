@@ -22,7 +22,7 @@ NEWEST = 1000  # tasks read of a journal that has no revisions
 _UNFINISHED = ("queued", "running", "waiting")
 _TASK_COLUMNS = (
     *("parent_id", "agent", "handler", "status", "wait_reason", "error_type", "error_message", "steps", "pending"),
-    *("started_at", "updated_at", "ended_at", "last_boot", "revision"),
+    *("started_at", "updated_at", "dated", "ended_at", "last_boot", "revision"),
 )
 _MESSAGE = 1000  # characters of a failure's message: the task's own page has it all
 _BOOT = 2**32
@@ -152,8 +152,9 @@ def _put_tasks(journal: JournalFile, tasks: Sequence[Task], changed: dict[str, d
     before = dict(known.values_list("task_id", "updated_at"))
     rows = []
     for task in tasks:
-        times = (task.updated_at or task.created_at, changed.get(task.task_id), before.get(task.task_id))
-        rows.append(_row(journal, task, max(filter(None, times), default=clock.wall())))
+        told = [at for at in (task.updated_at or task.created_at, changed.get(task.task_id)) if at is not None]
+        times = [*told, *([before[task.task_id]] if task.task_id in before else [])]
+        rows.append(_row(journal, task, max(times, default=clock.wall()), dated=bool(told)))
     IndexedTask.objects.bulk_create(
         rows,
         batch_size=200,
@@ -163,7 +164,7 @@ def _put_tasks(journal: JournalFile, tasks: Sequence[Task], changed: dict[str, d
     )
 
 
-def _row(journal: JournalFile, task: Task, updated_at: datetime) -> IndexedTask:
+def _row(journal: JournalFile, task: Task, updated_at: datetime, *, dated: bool) -> IndexedTask:
     error_type, error_message = failures.told(task.error_json)
     return IndexedTask(
         journal=journal,
@@ -179,6 +180,7 @@ def _row(journal: JournalFile, task: Task, updated_at: datetime) -> IndexedTask:
         pending=task.pending or 0,
         started_at=task.created_at,
         updated_at=updated_at,
+        dated=dated,
         ended_at=task.ended_at,
         last_boot=task.boot,
         revision=task.revision,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agents import lapse, offers
 from agents.models import IndexedTask, JournalFile, PendingIntent
-from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED, WAITING
+from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
 from journal import clock
 from journal.models import Attempt, Step
 
@@ -60,7 +60,7 @@ def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = 
             or step.task_id in touched
             or now - row.decided_at > STALE
         ):
-            _put(journal, reader, step, now)
+            _put(journal, reader, step, now, first_read=row.since if row else now)
 
 
 def journals_due() -> set[int]:
@@ -69,7 +69,7 @@ def journals_due() -> set[int]:
     return set(late.values_list("journal", flat=True).distinct())
 
 
-def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> None:
+def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, first_read: datetime) -> None:
     attempts = reader.attempts(step.task_id, step.step_index)
     ours = journal.dialect == "stepkeeper"
     task = reader.task(step.task_id) if ours else None
@@ -98,7 +98,8 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime) -> Non
             "next_action": outlook.next_action,
             "next_sentence": outlook.next_sentence,
             "next_attempt_at": outlook.next_attempt_at or step.next_attempt_at,
-            "since": step.created_at or step.updated_at or now,
+            "since": step.created_at or step.updated_at or first_read,
+            "dated": bool(step.created_at or step.updated_at),
             "window_left_until": outlook.window_left_until,
             "window_text": outlook.window_text,
             "task_status": status,
@@ -130,7 +131,7 @@ def _outlook(
     task_status: str,
 ) -> Outlook:
     if journal.dialect != "stepkeeper":
-        return Outlook(UNRESOLVED, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
+        return Outlook(FOREIGN, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
         return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
     if step.hold_reason == "diverged":

@@ -41,11 +41,11 @@ class TaskLine:
     pending: int
     tokens_in: int | None
     tokens_out: int | None
-    cost: Money
+    cost: Money | None  # None: the journal is another maker's and does not say
     saved_tokens: int
     saved: Money
     started_at: datetime | None
-    updated_at: datetime
+    updated_at: datetime | None
     ended_at: datetime | None
     last_boot: int | None
     error_type: str = ""
@@ -54,7 +54,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class IntentLine:
-    """One pending intent. `state`: in_flight, waiting, unresolved or held."""
+    """One pending intent. `state`: in_flight, waiting, unresolved, held or foreign."""
 
     journal_id: int
     task_id: str
@@ -74,7 +74,7 @@ class IntentLine:
     next_action: str  # send query wait adopt fail hold, or ""
     next_sentence: str
     next_attempt_at: datetime | None
-    since: datetime
+    since: datetime | None
     window_left_until: datetime | None
     window_text: str
     task_status: str = ""
@@ -164,6 +164,8 @@ class Overview:
     disk: DiskLine | None
     journals: int
     journals_bad: int
+    journals_foreign: int  # of other makers: they say nothing of what their agents spend
+    journals_ours: int
     alerts_open: int
     alerts_critical: int
     index: IndexAge

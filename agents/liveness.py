@@ -8,7 +8,7 @@ from pathlib import Path
 from django.db.models import Q
 
 from agents.models import IndexedTask, JournalFile, PendingIntent
-from agents.models.indexed_task import CRASHED, HUNG
+from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.pending_intent import HELD
 from journal import clock, ownership
 
@@ -36,12 +36,15 @@ def journals_to_derive() -> set[int]:
 def derive(journal: JournalFile) -> None:
     """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves.
 
-    A queued task one of whose steps is held, as after an approval that expired, waits for a person: held.
+    One of another maker's journal is unresolved: nothing there says who is at it. A queued task one of whose steps is
+    held, as after an approval that expired, waits for a person: held.
     """
     tasks = IndexedTask.objects.filter(journal=journal)
-    if journal.dialect != "stepkeeper":
-        return
     running = Q(status="running")
+    if journal.dialect != "stepkeeper":
+        tasks.filter(running).exclude(derived=UNRESOLVED).update(derived=UNRESOLVED)
+        tasks.exclude(running).exclude(derived="").update(derived="")
+        return
     of_living_boot = Q(last_boot=journal.highest_boot) if journal.agent_is_alive else Q(pk__in=[])
     still = Q(updated_at__lt=clock.wall() - HUNG_AFTER)
     tasks.filter(running & ~of_living_boot).exclude(derived=CRASHED).update(derived=CRASHED)

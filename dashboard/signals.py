@@ -48,6 +48,8 @@ def _pending(step: Step, attempts: Sequence[Attempt], *, live: int | None, now: 
         return Signal("unknown", f"outcome unknown since {_clock(unsure.started_at)}")
     if step.boot is not None and step.boot == live and (not attempts or attempts[-1].verdict is None):
         return Signal("running", f"running {wording.duration(_since(step.created_at, now))}")
+    if step.effect is None and not attempts:
+        return Signal("unknown", "pending; outcome unknown")
     if step.effect == "mutating" or attempts:
         return Signal("not_sent", "not sent")
     return Signal("waiting", "interrupted; runs again")

@@ -8,6 +8,7 @@ from agents.models.journal_file import JournalFile
 
 CRASHED = "crashed"
 HUNG = "hung"
+UNRESOLVED = "unresolved"  # of another maker's journal: a step is pending, and whether anybody is at it stands nowhere
 
 
 class IndexedTask(models.Model):
@@ -36,6 +37,7 @@ class IndexedTask(models.Model):
 
     started_at = models.DateTimeField(null=True, blank=True)
     updated_at = models.DateTimeField()  # the newest change of the task or one of its steps
+    dated = models.BooleanField(default=True)  # False: no row says when; `updated_at` is when it was first read
     ended_at = models.DateTimeField(null=True, blank=True)
     last_boot = models.BigIntegerField(null=True, blank=True)
     revision = models.BigIntegerField(default=0)

@@ -62,6 +62,11 @@ class JournalFile(models.Model):
         return self.kind == "ok"
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether another maker wrote it: it has steps, and says nothing of tasks, effects, attempts or spend."""
+        return self.dialect not in ("", "stepkeeper")
+
+    @property
     def agent_is_alive(self) -> bool:
         return self.writer_pid is not None and self.writer_role == "agent"
 

@@ -6,11 +6,12 @@ from django.db import models
 
 from agents.models.journal_file import JournalFile
 
-# Who must act, in one word: nobody (its agent is at it), time, recovery, or a person.
+# Who must act, in one word: nobody (its agent is at it), time, recovery, a person, or its own maker's agent.
 IN_FLIGHT = "in_flight"
 WAITING = "waiting"
 UNRESOLVED = "unresolved"
 HELD = "held"
+FOREIGN = "foreign"
 
 
 class PendingIntent(models.Model):
@@ -36,6 +37,7 @@ class PendingIntent(models.Model):
     next_sentence = models.TextField(blank=True, default="")
     next_attempt_at = models.DateTimeField(null=True, blank=True)
     since = models.DateTimeField()
+    dated = models.BooleanField(default=True)  # False: no row says since when; `since` is when it was first read
     window_left_until = models.DateTimeField(null=True, blank=True)
     window_text = models.TextField(blank=True, default="")
     task_status = models.CharField(max_length=16, blank=True, default="")

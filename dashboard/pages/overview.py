@@ -100,6 +100,10 @@ def _tiles(now: Overview) -> tuple[Tile, ...]:
         if now.saved_tokens_today
         else "nothing served twice yet"
     )
+    spent = wording.money(now.spent_today.amount)
+    if now.journals_foreign:
+        spent = spent if now.journals_ours else "unknown"
+        saved += f"; {wording.plural(now.journals_foreign, 'journal')} of other makers: unknown"
     disk, note = "—", "no sample yet"
     if now.disk:
         disk = f"{now.disk.used_percent:.0f} %"
@@ -109,7 +113,7 @@ def _tiles(now: Overview) -> tuple[Tile, ...]:
     return (
         Tile("waits for you", str(now.held), since, reverse("pending"), waits=now.held > 0, oldest=oldest),
         Tile("agents", agents, ", ".join([f"{now.working} working", f"{now.idle} idle", *broken]), reverse("journals")),
-        Tile("spent today", wording.money(now.spent_today.amount), saved, reverse("spend")),
+        Tile("spent today", spent, saved, reverse("spend")),
         Tile("disk", disk, note, reverse("disk"), waits=bool(now.disk and now.disk.level != "ok")),
     )
 

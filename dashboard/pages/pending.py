@@ -8,6 +8,7 @@ from datetime import datetime
 
 from agents import fleet
 from agents.lines import IntentLine
+from agents.models.pending_intent import FOREIGN
 from dashboard import wording
 from dashboard.addresses import encode
 from dashboard.pages.choices import Offered, of_line
@@ -34,6 +35,8 @@ class Waiting:
     @property
     def recovery(self) -> str:
         """What recovery would do next, by itself."""
+        if self.line.state == FOREIGN:
+            return "nothing: recovery leaves journals of other makers alone."
         if self.line.needs_person:
             return "nothing by itself: no machine may decide this."
         return self.line.next_sentence or self.line.next_action or "look at it when its agent starts."
@@ -41,17 +44,18 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """The queue: what waits for a person first, then what time or recovery settles."""
+    """The queue: what waits for a person first, then what time or recovery settles, then what other makers wrote."""
 
     held: tuple[Waiting, ...]
     others: tuple[Waiting, ...]
+    foreign: tuple[Waiting, ...]
     sentence: str
     next_cursor: str | None
     version: str
 
     @property
     def is_empty(self) -> bool:
-        return not self.held and not self.others
+        return not self.held and not self.others and not self.foreign
 
 
 def build(*, decides: bool, reveal: bool, after: str) -> PendingPage:
@@ -61,11 +65,13 @@ def build(*, decides: bool, reveal: bool, after: str) -> PendingPage:
     lines = page.items
     waiting = tuple(_waiting(line, now, decides=decides, reveal=reveal) for line in lines)
     held = tuple(each for each in waiting if each.line.needs_person)
-    others = tuple(each for each in waiting if not each.line.needs_person)
+    others = tuple(each for each in waiting if not each.line.needs_person and each.line.state != FOREIGN)
+    foreign = tuple(each for each in waiting if each.line.state == FOREIGN)
     return PendingPage(
         held,
         others,
-        _sentence(held, others, more=bool(page.next_cursor)),
+        foreign,
+        _sentence(held, others or foreign, more=bool(page.next_cursor)),
         page.next_cursor,
         hashlib.sha256(repr(lines).encode("utf-8", "backslashreplace")).hexdigest()[:16],
     )
@@ -79,6 +85,7 @@ def _waiting(line: IntentLine, now: datetime, *, decides: bool, reveal: bool) ->
         "in_flight": "its agent is at it",
         "waiting": "due later",
         "unresolved": "outcome unknown",
+        "foreign": "pending; outcome unknown",
     }.get(line.state, line.state.replace("_", " "))
     return Waiting(
         line=line,

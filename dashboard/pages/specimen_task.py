@@ -31,8 +31,8 @@ def build() -> TaskPage:
     child = Task(f"specimen/{RIGHT_TO_LEFT}", "completed", parent_id="specimen")
     made = rows(material, opened, frame.axis)
     groups = (
-        Group(task, "#", 0, "running", made, used.tokens, used.cost),
-        Group(child, "#", 1, "completed", made[:2], used.tokens, used.cost),
+        Group(task, "#", 0, "running", made, 11, used.tokens, used.cost),
+        Group(child, "#", 1, "completed", made[:2], 2, used.tokens, used.cost),
     )
     return TaskPage(
         journal_id=1,

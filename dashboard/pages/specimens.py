@@ -98,7 +98,14 @@ def _intent(number: int, tool: str, state: str, hold: str) -> Waiting:
 
 def _queue() -> PendingPage:
     held = (_intent(2, "send_invoice", "held", "key_window_closed"), _intent(1, HOSTILE, "held", "no_key_no_status"))
-    return PendingPage(held, (_intent(0, LONG, "in_flight", ""),), "2 intents wait for you.", None, "")
+    return PendingPage(
+        held,
+        (_intent(0, LONG, "in_flight", ""),),
+        (_intent(3, "send_mail", "foreign", ""),),
+        "2 intents wait for you.",
+        None,
+        "",
+    )
 
 
 def _job(state: str) -> JobPage:

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents import spend
+from agents.models import JournalFile
 from dashboard import wording
 from dashboard.axis import percent
 from dashboard.pages.frame import Tab
@@ -50,6 +51,7 @@ class SpendPage:
     top: str
     cut: str
     over: str
+    foreign: int  # journals of other makers, which say nothing of what was spent
 
     @property
     def is_empty(self) -> bool:
@@ -73,6 +75,7 @@ def build(cut: str, over: str) -> SpendPage:
         top=wording.money(most) if most else "",
         cut=by,
         over=span,
+        foreign=JournalFile.objects.filter(vanished_at=None).exclude(dialect__in=("", "stepkeeper")).count(),
     )
 
 

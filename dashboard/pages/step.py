@@ -38,6 +38,7 @@ class StepPage:
 
     journal_id: int
     agent: str
+    foreign: bool
     step: Step
     state: str
     word: str
@@ -104,6 +105,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     return StepPage(
         journal_id=opened.file.pk,
         agent=opened.name,
+        foreign=opened.file.is_foreign,
         step=step,
         state=signal.state,
         word=signal.word,
@@ -125,7 +127,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         intent=intent,
         offered=_offered(opened, step, signal.state) if may_decide else None,
         job=job if job and (job.is_open or pending) else None,
-        window=window(intent, opened.now) if intent else "",
+        window=window(intent, opened.now) if intent and not opened.file.is_foreign else "",
         until=intent.window_left_until if intent else None,
         took=took(step, attempts, spans),
         version=version(opened, step, job),

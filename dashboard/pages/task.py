@@ -10,7 +10,8 @@ from decimal import Decimal
 from django.conf import settings
 from django.urls import reverse
 
-from agents.money import Money
+from agents import fleet
+from agents.money import Money, known_sum
 from dashboard import timeline
 from dashboard.pages import held_again, task_words, usage
 from dashboard.pages.opening import Opened
@@ -49,8 +50,9 @@ class Group:
     depth: int
     state: str
     rows: tuple[Row, ...]
+    steps: int
     tokens: int | None
-    cost: Money
+    cost: Money | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class TaskPage:
     parent_href: str
     next_href: str
     first_href: str
-    own: Money
+    own: Money | None
     children: Money | None
     tokens: int | None
     served: int
@@ -134,6 +136,7 @@ def _sentence(task: Task, state: str, groups: tuple[Group, ...], materials: list
         groups[0].rows,
         [row for group in groups for row in group.rows],
         diverged=next((step for step in steps if step.hold_reason == "diverged"), None),
+        total=_count(task, materials[0][2]),
         boots=len({run.boot for run in materials[0][2].runs}),
     )
 
@@ -161,7 +164,9 @@ def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[Le
 
 
 def derived(task: Task, opened: Opened) -> str:
-    """The stored status, or `crashed`: it says running and its boot is gone."""
+    """The stored status; `crashed` where it says running and its boot is gone; `unresolved` where no agent is known."""
+    if task.derived and task.status == "running":
+        return "unresolved"
     return "crashed" if task.status == "running" and (opened.live is None or task.boot != opened.live) else task.status
 
 
@@ -210,13 +215,29 @@ def _frame(opened: Opened, task: Task, materials: list[tuple[Task, int, Material
 
 
 def _group(opened: Opened, task: Task, depth: int, material: Material, frame: timeline.Frame) -> Group:
-    used = usage.of(call for calls in material.calls.values() for call in calls)
+    tokens, cost = _spent(opened, task, material)
     href = reverse("task", args=[opened.file.pk, task.task_id])
     made = rows(material, opened, frame.axis)
-    return Group(task, href, depth, derived(task, opened), made, used.tokens, used.cost)
+    return Group(task, href, depth, derived(task, opened), made, _count(task, material), tokens, cost)
+
+
+def _count(task: Task, material: Material) -> int:
+    """How many steps the task has; where they are more than a page, as the journal counts them."""
+    return len(material.steps) if material.whole else max(task.steps or 0, len(material.steps))
+
+
+def _spent(opened: Opened, task: Task, material: Material) -> tuple[int | None, Money | None]:
+    """What the whole task used and cost; None where another maker's journal does not say."""
+    if opened.file.is_foreign:
+        return None, None
+    if not material.whole and (line := fleet.task(opened.file.pk, task.task_id)):
+        return known_sum(line.tokens_in, line.tokens_out), line.cost
+    used = usage.of(call for calls in material.calls.values() for call in calls)
+    return used.tokens, used.cost
 
 
 def _total(groups: tuple[Group, ...]) -> Money:
-    amounts = [group.cost.amount for group in groups if group.cost.amount is not None]
-    unpriced = sum(group.cost.unpriced_calls for group in groups)
+    costs = [group.cost for group in groups if group.cost is not None]
+    amounts = [cost.amount for cost in costs if cost.amount is not None]
+    unpriced = sum(cost.unpriced_calls for cost in costs)
     return Money(sum(amounts, Decimal(0)) if amounts or not unpriced else None, unpriced)

@@ -54,6 +54,7 @@ class Material:
     calls: dict[int, list[ModelCall]]
     decisions: dict[int, list[Decision]]
     runs: tuple[Run, ...]
+    whole: bool = True  # whether these are all steps of the task
 
     def spans(self, step: Step, opened: Opened) -> tuple[Span, ...]:
         return spans_of(
@@ -78,6 +79,7 @@ def read(opened: Opened, task_id: str, *, after: int, limit: int) -> Material:
         _by_step(reader.model_calls(task_id, page)),
         _by_step(reader.decisions(task_id, page)),
         tuple(reader.runs(task_id)),
+        whole=after < 0 and len(steps) < limit,
     )
 
 

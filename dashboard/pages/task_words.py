@@ -31,16 +31,23 @@ def failure(task: Task, *, reveal: bool) -> Failure | None:
 
 
 def sentence(
-    task: Task, state: str, own: Sequence[Row], every: Sequence[Row], *, diverged: Step | None, boots: int
+    task: Task, state: str, own: Sequence[Row], every: Sequence[Row], *, total: int, diverged: Step | None, boots: int
 ) -> str:
-    """The task in one sentence. `every` has the rows of its branches too, `diverged` the step the code differs from."""
-    steps = wording.plural(len(own), "step")
-    served = sum(row.state == "reused" for row in own)
+    """The task in one sentence.
+
+    `own` are the rows of the page, `total` says how many steps there are, `every` has the rows of branches too, and
+    `diverged` is the step the code differs from.
+    """
+    steps = wording.plural(total, "step")
+    # Of a task that is longer than a page only what the page shows is known here.
+    served = sum(row.state == "reused" for row in own) if total <= len(own) else 0
     saved = f", {served} served from the journal" if served else ""
     end = task.ended_at or task.updated_at
     span = f" in {wording.duration((end - task.created_at).total_seconds())}" if end and task.created_at else ""
     over = f" across {boots} boots of the agent" if boots > 1 else ""
     held = next((row for row in every if row.waits), None)
+    if task.derived:
+        return _of_another_maker(task, steps)
     if state in offers.ENDED:
         return f"{state.capitalize()}{span}{over}: {steps}{saved}."
     if state == "waiting" and diverged:
@@ -62,3 +69,15 @@ def diverging(step: Step) -> str:
     """Where the code differs from a step, by the names of its parts: the journal keeps no values of the code's."""
     place = f" First difference: {step.hold_detail}." if step.hold_detail else ""
     return f"the handler's code asks for another step {step.step_index} than the journal holds.{place}"
+
+
+def _of_another_maker(task: Task, steps: str) -> str:
+    """Such a journal has steps and nothing else: who is at it, or whether more was to come, nobody can read there."""
+    if task.status == "running":
+        pending = f"{task.pending:,} of them pending" if task.pending else "some of them pending"
+        return (
+            f"{steps} on record, {pending}: this journal was not made by stepkeeper, so nothing here says whether an "
+            "agent is at it, and nothing of it is recovered from here."
+        )
+    ended = "at least one failed" if task.status == "failed" else "none pending"
+    return f"{steps} on record, {ended}: this journal, not made by stepkeeper, does not say whether more was to come."

@@ -32,6 +32,7 @@ _SHAPES = {
     "no_effect": "not_sent",
     "absent": "not_sent",
     "unresolved": "unknown",
+    "foreign": "unknown",
     "hung": "crashed",
     "waiting_agent": "waiting",
     "refused": "failed",
@@ -46,6 +47,7 @@ _COLOURS = {
     "stopped": "not_sent",
     "in_flight": "running",
     "unresolved": "unknown",
+    "foreign": "unknown",
     "warning": "warn",
 }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from agents import fleet, index, spend
 from agents.models import IndexedModelCall, IndexedTask, PendingIntent, SpendHour
 from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED
+from agents.money import Money
 from journal import clock
 from tests.builders.fleet import a_model_call, a_run, held, journal_file, reread, rows, swept, watched, writing
 
@@ -35,7 +38,7 @@ def test_a_task_is_summed_from_its_rows(path):
     line = fleet.tasks().items[0]
     assert (line.task_id, line.agent, line.steps) == ("t", "triage", 1)
     assert (line.tokens_in, line.tokens_out) == (1000, 500)
-    assert str(line.cost.amount) == "0.00535"
+    assert line.cost == Money(Decimal("0.00535"))
     assert IndexedModelCall.objects.get().tool == "call_model"
 
 
