@@ -48,8 +48,19 @@ def test_what_has_no_price_is_unpriced_and_never_free(small_fleet):
         connection.execute("UPDATE agent_model_call SET model = 'nobody-knows-it', revision = revision + 8589934592")
     fleet.reread(small_fleet.triage)
     page = text(signed_in().get("/spend/"))
-    assert "unpriced" in page
+    assert "1 call unpriced" in page
+    assert "tokens not reported" not in page
     assert "$0<" not in page
+
+
+def test_usage_that_was_not_reported_is_not_zero_tokens(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        unknown = (
+            "in_uncached = NULL, in_cache_read = NULL, in_cache_write = NULL, out_visible = NULL, out_reasoning = NULL"
+        )
+        connection.execute(f"UPDATE agent_model_call SET {unknown}, revision = revision + 8589934592")
+    fleet.reread(small_fleet.triage)
+    assert "1 call unpriced, tokens not reported" in " ".join(text(signed_in().get("/spend/")).split())
 
 
 def test_disk_draws_the_volume_with_its_thresholds(small_fleet):
