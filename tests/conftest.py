@@ -69,11 +69,6 @@ def _loop_of(item: pytest.Item) -> contextlib.AbstractContextManager[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        # xdist 3.8 writes an item's group where pytest 9.2 does not read it: `--dist loadgroup` then groups nothing.
-        grouped = vars(item).get("_nodeid")
-        if grouped and grouped != item.nodeid:
-            item._id = type(item.id).parse(grouped)
     # Browser tests get the browser check even where they forget to ask for it.
     for item in items:
         if item.get_closest_marker("e2e") and isinstance(item, pytest.Function):
