@@ -75,6 +75,15 @@ def test_an_agent_needs_httpx2_and_nothing_else():
     assert project()["project"]["dependencies"] == ["httpx2"]
 
 
+def test_every_dependency_has_a_line_that_says_why():
+    groups = project()["dependency-groups"]
+    wanted = {*project()["project"]["dependencies"], *groups["dashboard"], *groups["checks"]}
+    reasons = (CHECKOUT / "docs" / "dependencies.md").read_text(encoding="utf-8").partition("## Why each one")[2]
+    lines = re.findall(r"^\| ([\w, -]+) \| .{20,} \|$", reasons, re.MULTILINE)
+    explained = {name for line in lines for name in line.split(", ")}
+    assert {re.split(r"[<>=\[]", one)[0] for one in wanted} == explained
+
+
 def test_no_fourth_package_and_no_stray_file_stands_at_the_top():
     names = {name.split("/")[0] for name in tracked()}
     assert names - TOP_LEVEL == set()
