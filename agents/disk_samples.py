@@ -114,7 +114,9 @@ def _mount(path: str) -> str:
 
 def _volume(mount: str, now: datetime) -> Volume:
     found = os.statvfs(mount)
-    free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    # As `df` counts: what is reserved for root is neither used nor there to be filled.
+    free = found.f_bavail * found.f_frsize
+    total = (found.f_blocks - found.f_bfree) * found.f_frsize + free
     volume, _ = Volume.objects.update_or_create(
         mount=mount, defaults={"free_bytes": free, "total_bytes": total, "sampled_at": now}
     )

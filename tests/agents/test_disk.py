@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import psutil
 import pytest
 
 from agents import alerts, disk, disk_samples
@@ -76,6 +77,16 @@ def test_a_sample_measures_file_log_and_inbox(path):
     assert line.journals[0].total_bytes >= row.file_bytes + 110
     assert 0 < line.used_percent < 100
     assert DiskSample.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_a_volume_is_as_full_as_df_says(path):
+    swept()
+    disk_samples.sample()
+    volume = Volume.objects.get()
+    usage = psutil.disk_usage(volume.mount)
+    percent = disk.used_percent(volume.free_bytes, volume.total_bytes)
+    assert percent == pytest.approx(usage.percent, abs=1.0)
 
 
 @pytest.mark.django_db
