@@ -88,13 +88,7 @@ def apply(row: JournalFile, state: JournalState) -> None:
         row.uuid = ""
     original = _original(row, state)
     if original is not None:
-        state = _card(
-            row.path,
-            COPY,
-            f"It is a copy of {original.path}: both carry the same journal id. Its rows are not merged.",
-            "Move the copy out of STEPKEEPER_JOURNALS. If this is the original, move the other: this one takes over.",
-            like=state,
-        )
+        state = _card(row.path, COPY, *_said_of_copy(original), like=state)
     elif state.readable and state.dialect == "stepkeeper" and _is_rewound(row, state):
         if state.highest_boot < row.highest_boot:
             row.rewound_from = row.rewound_from or row.highest_revision
@@ -166,6 +160,18 @@ def _is_rewound(row: JournalFile, state: JournalState) -> bool:
     A fall within one boot may be a power cut, which took rows that were not synced: the next boot reads anew.
     """
     return row.rewound_from is not None or state.highest_revision < row.highest_revision
+
+
+def _said_of_copy(original: JournalFile) -> tuple[str, str]:
+    if original.kind == VANISHED:
+        return (
+            f"It is an older copy of {original.path}, which is gone: it holds less than was read there.",
+            "Put the journal back. If this file is all that is left, start its agent on it: then it takes over.",
+        )
+    return (
+        f"It is a copy of {original.path}: both carry the same journal id. Its rows are not merged.",
+        "Move the copy out of STEPKEEPER_JOURNALS. If this is the original, move the other: this one takes over.",
+    )
 
 
 def _original(row: JournalFile, state: JournalState) -> JournalFile | None:

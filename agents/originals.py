@@ -30,13 +30,14 @@ class Claim:
     changed_ns: int = 0
 
 
-def original(claims: Sequence[Claim]) -> Claim:
+def original(claims: Sequence[Claim], *, known: int = 0) -> Claim:
     """Which of the files with one id is the journal, by the first of these that tells them apart.
 
     An agent writes it and it holds what was indexed; it is the indexed one; an agent writes it; it is the newest by
-    revision; it was changed the longest ago, as whatever was copied from it came later; its path.
+    revision; it was changed the longest ago, as whatever was copied from it came later; its path. `known` is the
+    revision up to which this id was read.
     """
-    known = max((claim.revision for claim in claims if claim.indexed), default=0)
+    known = max([known, *(claim.revision for claim in claims if claim.indexed)])
 
     def rank(claim: Claim) -> tuple[bool, bool, bool, int, int, str]:
         goes_on = claim.held and claim.revision >= known
@@ -49,7 +50,7 @@ def settle(uuid: str, states: Mapping[str, JournalState]) -> None:
     """Give the row that holds an id's rows the path of its journal; every other row of the id is a copy.
 
     `states` is what lies at each path of these rows that is still there. While the journal itself cannot be read, it
-    stays what it is.
+    stays what it is; while it is gone, a file that holds less than was read stays a copy, unless an agent writes it.
     """
     rows = list(JournalFile.objects.filter(uuid=uuid).order_by("found_at", "pk"))
     rows.sort(key=lambda row: (row.kind == COPY, row.highest_revision == 0))
@@ -64,8 +65,11 @@ def settle(uuid: str, states: Mapping[str, JournalState]) -> None:
                 row.kind = COPY
                 row.save(update_fields=["kind"])
         if there and not is_unread:
-            chosen = original([_claim(row, states[row.path], indexed=row is keeper) for row in there])
-            if chosen.path != keeper.path:
+            claims = [_claim(row, states[row.path], indexed=row is keeper) for row in there]
+            chosen = original(claims, known=keeper.highest_revision)
+            if chosen.path == keeper.path:
+                _be_known(keeper)
+            elif chosen.held or chosen.revision >= keeper.highest_revision:
                 _take_place(keeper, next(row for row in there if row.path == chosen.path), states)
 
 
@@ -92,6 +96,13 @@ def _claim(row: JournalFile, state: JournalState, *, indexed: bool) -> Claim:
         revision=state.highest_revision,
         changed_ns=changed,
     )
+
+
+def _be_known(keeper: JournalFile) -> None:
+    """Of files found together all are copies at first: the journal is none, before any of them is looked at as one."""
+    if keeper.kind == COPY:
+        keeper.kind = "new"
+        keeper.save(update_fields=["kind"])
 
 
 def _take_place(keeper: JournalFile, other: JournalFile, states: Mapping[str, JournalState]) -> None:

@@ -195,17 +195,67 @@ def test_a_journal_renamed_while_its_copy_is_deleted_keeps_its_row(folder):
     assert (IndexedTask.objects.count(), spent_in_all()) == (1, spent)
 
 
-def test_an_older_copy_that_takes_the_place_of_its_original_is_rewound_and_counts_nothing(folder):
-    path = a_journal(folder / "a.db")
-    shutil.copy(path, folder / "old.db")
+@pytest.mark.parametrize(("ours", "theirs"), [("z", "a"), ("a", "z")])
+def test_of_files_found_together_the_newer_one_stays_the_journal_whatever_its_path(tmp_path, settings, ours, theirs):
+    for name in (ours, theirs):
+        (tmp_path / name).mkdir()
+    # Found in the order of the patterns, looked at in the order of the paths.
+    settings.STEPKEEPER_JOURNALS = (str(tmp_path / ours / "*.db"), str(tmp_path / theirs / "*.db"))
+    backup = a_journal(tmp_path / theirs / "x-backup.db")
+    path = tmp_path / ours / "x.db"
+    shutil.copy(backup, path)
+    with writing(path) as connection:
+        rows.a_boot(connection, 2)
+        rows.a_task(connection, "later", boot=2, revision=2 * rows.BOOT + 1)
+    for _ in range(3):
+        swept()
+        assert (journal_file(path).kind, journal_file(backup).kind) == ("ok", "copy")
+    assert set(IndexedTask.objects.values_list("task_id", flat=True)) == {"t", "later"}
+
+
+@pytest.fixture
+def older(folder):
+    """A journal that was read, and beside it a backup that holds less."""
+    path = a_journal(folder / "x.db")
+    shutil.copy(path, folder / "a-backup.db")
     with writing(path) as connection:
         rows.a_task(connection, "later", revision=rows.BOOT + 20)
     swept()
-    path.unlink()
+    return path
+
+
+def test_an_older_backup_does_not_take_the_place_of_a_journal_that_is_gone_for_a_moment(folder, older):
+    pk = journal_file(older).pk
+    older.rename(folder / "x.tmp")
     swept()
-    assert journal_file(folder / "old.db").kind == "rewound"
+    backup = journal_file(folder / "a-backup.db")
+    assert (journal_file(older).kind, backup.kind) == ("vanished", "copy")
+    assert "which is gone" in backup.sentence
+    (folder / "x.tmp").rename(older)
+    swept()
+    assert (journal_file(older).pk, journal_file(older).kind) == (pk, "ok")
+    assert journal_file(folder / "a-backup.db").kind == "copy"
+    assert IndexedTask.objects.count() == 2
+
+
+def test_an_older_backup_that_an_agent_writes_takes_over_as_rewound_and_gives_the_place_back(folder, older):
+    pk = journal_file(older).pk
+    older.rename(folder / "x.tmp")
+    with held(folder / "a-backup.db"):
+        swept()
+    assert (journal_file(folder / "a-backup.db").pk, journal_file(folder / "a-backup.db").kind) == (pk, "rewound")
     assert set(IndexedTask.objects.values_list("task_id", flat=True)) == {"t", "later"}
-    assert discovery.acknowledge(JournalFile.objects.get())
+    (folder / "x.tmp").rename(older)
+    with held(older):
+        swept()
+    assert (journal_file(older).pk, journal_file(older).kind) == (pk, "ok")
+
+
+def test_an_older_copy_that_was_acknowledged_is_read_anew(folder, older):
+    older.unlink()
+    with held(folder / "a-backup.db"):
+        swept()
+    assert discovery.acknowledge(journal_file(folder / "a-backup.db"))
     swept()
     assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["t"]
 
