@@ -174,8 +174,10 @@ def _check(wanted: Job, journal: JournalFile) -> None:
     """Refuse what no writer could take; an output gets its stored form."""
     if wanted.kind not in (DECISION, QUERY_STATUS):
         raise BadDecision(f"Job {wanted.kind!r}: not one of {DECISION}, {QUERY_STATUS}.", field="kind")
-    if journal.kind != "ok" or journal.dialect != "stepkeeper":
-        why = journal.sentence or "it was not made by stepkeeper, so no writer of it takes decisions."
+    if why := journal.undecidable:
+        raise BadDecision(why, field="journal", hint=journal.hint)
+    if journal.dialect != "stepkeeper":
+        why = "it was not made by stepkeeper, so no writer of it takes decisions."
         raise BadDecision(f"Journal {journal.path}: {why}", field="journal", hint=journal.hint)
     if not wanted.key or not wanted.payload_sha256:
         raise BadDecision("The step has no key or no payload hash to bind to.", field="binding")

@@ -45,13 +45,8 @@ def _carry_out(job: Job) -> None:
         outcome.end(job, REFUSED, sentence)
         return
     journal = _journal(job)
-    # Raises for a path outside the globs, before anything is written beside it.
-    found = discovery.reader_for(journal).state
-    if found.readable and journal.uuid and found.uuid != journal.uuid:
-        sentence = (
-            "Refused: another journal stands at this path now than the one that was decided about. Nothing was sent."
-        )
-        outcome.end(job, REFUSED, sentence)
+    if why_not := _unfit(journal):
+        outcome.end(job, REFUSED, f"Refused: {why_not} Nothing was sent.")
         return
     if job.kind == QUERY_STATUS:
         if status_query.ask(job, journal) == "asked":
@@ -62,6 +57,17 @@ def _carry_out(job: Job) -> None:
         if discovery.reader_for(journal).by_decision(job.message_id) is None:
             _post_decision(job, journal)
         _take_in(job, journal)
+
+
+def _unfit(journal: JournalFile) -> str:
+    """Why nothing may be written beside what lies at the journal's path; empty where it is what was decided about."""
+    # Raises for a path outside the globs, before anything is written beside it.
+    found = discovery.reader_for(journal).state
+    if found.readable and journal.uuid and found.uuid != journal.uuid:
+        return "another journal stands at this path now than the one that was decided about."
+    if found.readable and found.highest_revision < journal.highest_revision:
+        return "the journal holds less now than was read of it before."
+    return journal.undecidable
 
 
 def _post_decision(job: Job, journal: JournalFile) -> None:

@@ -71,6 +71,18 @@ class JournalFile(models.Model):
         return self.writer_pid is not None and self.writer_role == "agent"
 
     @property
+    def is_present(self) -> bool:
+        """Whether it stands for itself: it is there, and no copy of another."""
+        return self.vanished_at is None and self.kind != COPY
+
+    @property
+    def undecidable(self) -> str:
+        """Why nothing about its steps can be decided or asked now; empty where something can."""
+        if self.kind == "new":
+            return "Its journal was only just found at this place: look again in a few seconds, when it has been read."
+        return "" if self.kind == "ok" else f"Its journal is not read now. {self.sentence}".strip()
+
+    @property
     def bytes(self) -> int:
         return self.file_bytes + self.wal_bytes + self.shm_bytes + self.inbox_bytes
 

@@ -146,7 +146,7 @@ def _diverging(opened: Opened, step: Step) -> str:
 
 
 def _offered(opened: Opened, step: Step, state: str) -> Offered | None:
-    if opened.file.dialect != "stepkeeper":
+    if opened.file.dialect != "stepkeeper" or opened.file.undecidable:
         return None
     return of_step(opened.file.pk, step, offers.of_step(opened.reader, step), state=state)
 
@@ -168,7 +168,9 @@ def version(opened: Opened, step: Step, job: Job | None) -> str:
     attempts = opened.reader.attempts(step.task_id, step.step_index) if step.status == "pending" else ()
     signal = signals.of_step(step, attempts, live=opened.live, served=0, now=opened.now)
     intents = PendingIntent.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
-    return digest(opened, signal, job and (job.uuid, job.state, job.sentence), list(intents.values()))
+    # Looked at again each half minute: when that was is not shown.
+    told = [{**row, "decided_at": None} for row in intents.values()]
+    return digest(opened, opened.file.kind, signal, job and (job.uuid, job.state, job.sentence), told)
 
 
 def payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[Payload | None, Payload | None]:

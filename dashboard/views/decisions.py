@@ -34,6 +34,7 @@ _NOT_OURS = "the form cannot be used"
 _TAKEN = "it was decided already"
 _NOT_NOW = "the step does not allow it"
 _NOBODY = "nobody can be asked about the step"
+_NOT_READ = "its journal is not read now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def decide(request: HttpRequest, opened: Opened, task_id: str, step_index: int, 
     if request.method == "POST":
         return _decide(request, request.user, opened, step, kind)
     if why_not := _why_not(opened, step, kind):
-        return _changed(request, step, opened, (why_not,), cause=_cause_of(step, _NOT_NOW))
+        return _changed(request, step, opened, (why_not,), cause=_cause_of(opened, step, _NOT_NOW))
     bound = decision_page.bind(opened, step, kind, user_id=request.user.pk)
     form = decision_form(kind)(initial={"binding": binding.seal(bound)})
     page = decision_page.build(opened, step, kind, form=form, bound=bound)
@@ -74,7 +75,8 @@ def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -
     step = get_step_or_404(opened, task_id, step_index)
     if not can_decide(request.user):
         return _refused(request, opened, step, f"request {QUERY_STATUS}")
-    if why_not := nothing_to_ask(step, opened.file.dialect, offers.of_step(opened.reader, step)):
+    offer = offers.of_step(opened.reader, step)
+    if why_not := opened.file.undecidable or nothing_to_ask(step, opened.file.dialect, offer):
         return _not_asked(request, opened, step, why_not)
     count = dispatches(opened.reader.attempts(task_id, step_index))
     bound = StepBinding(step.idempotency_key or "", step.payload_sha256 or "", count)
@@ -88,12 +90,13 @@ def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -
 
 
 def _why_not(opened: Opened, step: Step, kind: str) -> str:
-    return nothing_to_decide(step, opened.file.dialect, offers.of_step(opened.reader, step), kind)
+    offer = offers.of_step(opened.reader, step)
+    return opened.file.undecidable or nothing_to_decide(step, opened.file.dialect, offer, kind)
 
 
 def _not_asked(request: HttpRequest, opened: Opened, step: Step, why_not: str) -> HttpResponse:
     _record(request, opened, step, f"request {QUERY_STATUS}", why_not)
-    return _changed(request, step, opened, (why_not,), cause=_cause_of(step, _NOBODY))
+    return _changed(request, step, opened, (why_not,), cause=_cause_of(opened, step, _NOBODY))
 
 
 def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: str) -> HttpResponseBase:
@@ -125,7 +128,7 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
     if changes:
         return _stale(request, opened, step, kind, changes)
     if why_not := _why_not(opened, step, kind):
-        return _stale(request, opened, step, kind, (why_not,), cause=_NOT_NOW)
+        return _stale(request, opened, step, kind, (why_not,), cause=_cause_of(opened, step, _NOT_NOW))
     if not form.is_valid():
         return _again(request, opened, step, kind, form, bound)
     return _ask(request, user, opened, step, kind, form, bound)
@@ -199,5 +202,7 @@ def _cause(changes: tuple[str, ...]) -> str:
     return "the page has expired" if changes == (binding.EXPIRED,) else _CHANGED
 
 
-def _cause_of(step: Step, otherwise: str) -> str:
+def _cause_of(opened: Opened, step: Step, otherwise: str) -> str:
+    if opened.file.undecidable:
+        return _NOT_READ
     return otherwise if step.status == "pending" else _CHANGED

@@ -11,7 +11,7 @@ from django.db.models import F
 
 from agents import audit, discovery, fleet, jobs, outcome
 from agents.decisions import BadDecision, Binding, OtherDecision
-from agents.models import AuditEvent, Job
+from agents.models import AuditEvent, Job, JournalFile
 from agents.roles import give_role
 from journal import clock, inbox
 from journal.reader import Reader
@@ -230,4 +230,21 @@ def test_a_decision_about_a_journal_that_was_swapped_for_another_is_refused(path
     job = deliver(job)
     assert (job.state, job.sentence.split(":")[0]) == ("refused", "Refused")
     assert "another journal stands at this path" in job.sentence
+    assert (len(server.received), inbox.pending(path)) == (sent, [])
+
+
+@pytest.mark.parametrize("kind", ["copy", "rewound", "new"])
+def test_a_decision_about_a_journal_that_is_not_read_any_more_is_refused(path, server, kind):
+    job, sent = ask(path), len(server.received)
+    JournalFile.objects.update(kind=kind, sentence="It is not what it was.")
+    job = deliver(job)
+    assert (job.state, job.sentence.split(":")[0]) == ("refused", "Refused")
+    assert job.sentence.endswith("Nothing was sent.")
+    assert (len(server.received), inbox.pending(path)) == (sent, [])
+
+
+def test_a_decision_about_a_journal_that_fell_back_since_it_was_read_is_refused(path, server):
+    job, sent = ask(path), len(server.received)
+    JournalFile.objects.update(highest_revision=F("highest_revision") + 1)
+    assert "holds less now than was read" in deliver(job).sentence
     assert (len(server.received), inbox.pending(path)) == (sent, [])

@@ -9,14 +9,14 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from agents.models import AuditEvent, Job
+from agents.models import AuditEvent, Job, JournalFile, PendingIntent
 from dashboard import binding
 from dashboard.pages.verbs import verb_of
 from journal import clock
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.builders.held import TASK, a_held_step, hook
-from tests.dashboard.ladder import assert_closed, signed_in, text
+from tests.dashboard.ladder import assert_closed, assert_unchanged_is_204, signed_in, text
 
 pytestmark = pytest.mark.django_db
 KINDS = ("replay", "mark_committed", "mark_not_applied", "abandon")
@@ -211,6 +211,24 @@ def test_a_step_that_is_settled_offers_and_takes_no_decision(small_fleet):
     client = signed_in("operator")
     assert client.get(small_fleet.step(2) + "decide/replay/").status_code == 409
     assert client.post(small_fleet.step(2) + "query/").status_code == 409
+
+
+def test_a_journal_that_is_not_read_now_takes_no_decision_and_its_pages_say_why(held):
+    client = signed_in("operator")
+    page = text(client.get(held("decide", "replay")))
+    JournalFile.objects.update(kind="copy", sentence="It is a copy of another.")
+    asked = client.get(held("decide", "replay"))
+    assert (asked.status_code, "It is a copy of another." in text(asked)) == (409, True)
+    assert "its journal is not read now" in text(client.post(held("decide", "replay"), form(page)))
+    assert client.post(held("query")).status_code == 409
+    assert "Approve replay" not in text(client.get(held()))
+    assert not Job.objects.exists()
+
+
+def test_that_an_intent_was_looked_at_again_is_no_change_of_its_page(held):
+    page = text(signed_in().get(held()))
+    PendingIntent.objects.update(decided_at=clock.wall())
+    assert_unchanged_is_204(held(), part="step-now", page=page)
 
 
 def test_a_binding_survives_any_task_id():
