@@ -85,15 +85,18 @@ def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
     )
 
 
-def hold(desk: Desk, step: Step, reason: str, why: str) -> Steps[None]:
-    """Write the hold, and that approvals which expired meanwhile sent nothing, and raise it."""
+def hold(desk: Desk, step: Step, reason: str, why: str, *, arrived: bool = True) -> Steps[None]:
+    """Write the hold, and that approvals which expired meanwhile sent nothing, and raise it.
+
+    `arrived`: whether an attempt may have arrived, without which no outcome is unknown.
+    """
 
     def put_aside(tx: Transaction) -> None:
         decisions.expire_old(tx, step.task_id, step.step_index)
         steps.hold(tx, step.task_id, step.step_index, reason, why)
 
     yield Write(desk.store, put_aside, sync=True)
-    kind = StepHeld if reason in _KNOWN_OUTCOME else OutcomeUnknown
+    kind = StepHeld if reason in _KNOWN_OUTCOME or not arrived else OutcomeUnknown
     raise kind(
         f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is held: {reason}. {why}",
         task_id=step.task_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from journal import clock, failures, gate, starts, steps, tasks
 from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, leaves
@@ -14,6 +14,8 @@ from journal.transaction import Transaction
 _SETTLE_LATER = timedelta(seconds=30)
 # A full disk may have room again at any time, and trying costs one small write.
 _WRITE_LATER = timedelta(seconds=2)
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 _Wait = tuple[str, datetime | None]
 
@@ -53,6 +55,9 @@ def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | No
     if isinstance(cause, StepHeld):
         # Decided, perhaps, while a sibling of the step, or what it is a branch of, was still running.
         until = None if steps.is_held(tx, cause.task_id, cause.step_index) else clock.wall()
+        if cause.reason == "clock_suspect" and tx.newest > tx.now:
+            # Nobody need decide that: it is looked at again once the time has caught up.
+            until = clock.parse(tx.newest)
         return f"held: step {cause.step_index}: {cause.reason}", until
     if isinstance(cause, StepWaiting):
         return f"due: step {cause.step_index}", cause.until
@@ -78,4 +83,4 @@ def _interruption(tx: Transaction, session: Session, cause: BaseException) -> _W
 def _soonest(wait: _Wait) -> tuple[bool, datetime, bool]:
     # What has no time of its own waits for a decision; new code or a new environment may come before one.
     reason, until = wait
-    return until is None, until or clock.wall(), reason.startswith("held")
+    return until is None, until or _NEVER, reason.startswith("held")

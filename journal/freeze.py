@@ -22,14 +22,16 @@ from journal.request import (
 # Frozen like the rest, so that an upgrade between two attempts changes nothing on the wire.
 _USER_AGENT = "stepkeeper"
 
-# Enough to notice another value, too little to confirm a guess at a secret one.
-_MARK_CHARACTERS = 8
+# 12 bits notice 4095 changes of 4096, and leave a guess at a secret value as good as thousands of others.
+_MARK_CHARACTERS = 3
 
 Ref = tuple[str, int, int, str, str, str]
 
 
 class MissingReference(StepkeeperError):
     """This process cannot put in every credential the request names; nothing was sent."""
+
+    hold_reason = "missing_reference"
 
     def __init__(self, message: str, *, names: tuple[str, ...], hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -38,6 +40,8 @@ class MissingReference(StepkeeperError):
 
 class ChangedReference(MissingReference):
     """A variable in the request's address or body has another value than when an attempt was made; nothing was sent."""
+
+    hold_reason = "reference_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +73,14 @@ def freeze(request: Request, *, profile: Profile, key: str, environ: Mapping[str
         headers.append(("User-Agent", _USER_AGENT))
     url, url_spans = split_refs(request.url)
     body, body_spans = split_refs_bytes(request.body)
-    refs: list[Ref] = [("url", *span, "raw", _mark(key, environ.get(span[2], ""))) for span in url_spans]
+    refs: list[Ref] = [("url", *span, "raw", _mark(span[2], environ)) for span in url_spans]
     texts = []
     for number, (name, value) in enumerate(headers):
         text, spans = split_refs(value)
         texts.append((name, text))
         refs += [(f"header:{number}", *span, "raw", "") for span in spans]
     quoting = "json" if request.is_json else "raw"
-    refs += [("body", *span, quoting, _mark(key, environ.get(span[2], ""))) for span in body_spans]
+    refs += [("body", *span, quoting, _mark(span[2], environ)) for span in body_spans]
     parts = (request.method, url, tuple(texts), body, tuple(refs))
     return FrozenRequest(*parts, sha256=digest(*parts))
 
@@ -93,16 +97,16 @@ def references(frozen: FrozenRequest) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ref[3] for ref in frozen.refs))
 
 
-def require_unchanged(frozen: FrozenRequest, environ: Mapping[str, str], *, key: str) -> None:
+def require_unchanged(frozen: FrozenRequest, environ: Mapping[str, str]) -> None:
     """Raise ChangedReference where a replay would go elsewhere, or say something else, than an earlier attempt did.
 
     Credentials in headers may change: they are no part of what was asked for.
     """
-    _require_same(frozen.refs, environ, key)
+    _require_same(frozen.refs, environ)
 
 
-def _require_same(refs: Iterable[Ref], environ: Mapping[str, str], key: str) -> None:
-    changed = dict.fromkeys(ref[3] for ref in refs if ref[5] and ref[5] != _mark(key, environ[ref[3]]))
+def _require_same(refs: Iterable[Ref], environ: Mapping[str, str]) -> None:
+    changed = dict.fromkeys(ref[3] for ref in refs if ref[5] and ref[5] != _mark(ref[3], environ))
     if changed:
         raise ChangedReference(
             f"Environment variable {', '.join(changed)}: its value is another than when this request was made.",
@@ -111,8 +115,10 @@ def _require_same(refs: Iterable[Ref], environ: Mapping[str, str], key: str) -> 
         )
 
 
-def _mark(key: str, value: str) -> str:
-    return hashlib.sha256(f"{key}\n{codec.escaped(value)}".encode()).hexdigest()[:_MARK_CHARACTERS]
+def _mark(name: str, environ: Mapping[str, str]) -> str:
+    # The same for every request: marks of many requests must not add up to more bits.
+    text = f"{name}\n{codec.escaped(environ.get(name, ''))}"
+    return hashlib.sha256(text.encode()).hexdigest()[:_MARK_CHARACTERS]
 
 
 def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
@@ -142,7 +148,7 @@ def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
     return Resolved(frozen.method, url, headers, body)
 
 
-def origin_of(frozen: FrozenRequest, environ: Mapping[str, str], *, key: str) -> tuple[str, tuple[str, ...]]:
+def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Scheme, host and port the intent goes to, and the references that took: not those of its path.
 
     Raises MissingReference, and ChangedReference where that is no longer where it went.
@@ -155,7 +161,7 @@ def origin_of(frozen: FrozenRequest, environ: Mapping[str, str], *, key: str) ->
     inside = [ref for ref in refs if ref[1] < end]
     names = tuple(ref[3] for ref in inside)
     require(names, environ)
-    _require_same(inside, environ, key)
+    _require_same(inside, environ)
     text = url[:end]
     for _, first, last, name, *_ in reversed(inside):
         text = text[:first] + environ[name] + text[last:]

@@ -41,7 +41,7 @@ HOLDS: Final[dict[str, Hold]] = {
     "clock_suspect": Hold(
         "Clock went backwards",
         "The wall clock stands before the newest time in the journal, so no window can be measured.",
-        "Correct this machine's clock; the step is decided anew at the next start or status query.",
+        "Correct this machine's clock; once the time has caught up, the step is decided anew by itself.",
     ),
     "key_seen_before": Hold(
         "Key seen before",

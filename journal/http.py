@@ -73,7 +73,7 @@ def send(
         reads=reads,
         hide=secrets.hide,
     )
-    return replace(outcome, output=secrets.hide_value(outcome.output), detail=secrets.hide(outcome.detail))
+    return replace(outcome, detail=secrets.hide(outcome.detail))
 
 
 def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Secrets) -> StatusAnswer:
@@ -86,12 +86,12 @@ def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Se
     query = profile.status
     if query is None or query.by_tool:
         raise UsageError(f"Profile {profile.name}: has no status query over HTTP.", hint="Ask the tool's own status=.")
-    origin, names = origin_of(frozen, secrets.environ, key=key)
+    origin, names = origin_of(frozen, secrets.environ)
     names += profile.references
     require(names, secrets.environ)
     secrets.learn((*references(frozen), *names))
     answer = _answer(profile, query, origin=origin, key=key, secrets=secrets)
-    return replace(answer, output=secrets.hide_value(answer.output), detail=secrets.hide(answer.detail))
+    return replace(answer, detail=secrets.hide(answer.detail))
 
 
 def _answer(profile: Profile, query: StatusQuery, *, origin: str, key: str, secrets: Secrets) -> StatusAnswer:

@@ -36,13 +36,14 @@ class Newest:
 
 
 def _stored(tx: Transaction) -> str:
-    # The newest rows carry it, unless they were written under an earlier time: then `keep` kept it.
+    # The rows written last carry it, unless they were written under an earlier time: then `keep` kept it.
     row = tx.one(
         "SELECT max(t) AS newest FROM (SELECT max(started_at) AS t FROM agent_boot"
+        " UNION ALL SELECT max(ended_at) FROM agent_boot"
         " UNION ALL SELECT value FROM journal_meta WHERE key = 'newest_time'"
-        " UNION ALL SELECT started_at FROM agent_step_attempt"
-        " WHERE rowid = (SELECT max(rowid) FROM agent_step_attempt)"
-        " UNION ALL SELECT updated_at FROM agent_step_journal"
-        " WHERE rowid = (SELECT max(rowid) FROM agent_step_journal))"
+        " UNION ALL SELECT * FROM (SELECT updated_at FROM agent_step_journal ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT coalesce(ended_at, started_at) FROM agent_step_attempt"
+        " ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT asked_at FROM agent_evidence ORDER BY revision DESC LIMIT 1))"
     )
     return "" if row is None or row["newest"] is None else str(row["newest"])

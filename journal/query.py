@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from journal import clock, evidence, failures, starts
+from journal import clock, evidence, failures, freeze, starts
 from journal.desk import QUARANTINE_STARTS, AskFirst, Desk, NotHere, Snapshot, hold
 from journal.dispatch import Intent
-from journal.models import Evidence
+from journal.models import Evidence, Step
 from journal.ops import Call, Steps, Write
 from journal.providers.status import StatusAnswer
 from journal.secrets import Secrets
@@ -30,7 +30,7 @@ def query(desk: Desk, seen: Snapshot) -> Steps[None]:
     deaths = step.starts - 1
     if deaths >= QUARANTINE_STARTS:
         yield from hold(desk, step, "quarantined", f"Its status= function ended its process {deaths} times.")
-    with (yield from turn(desk, deaths)):
+    with (yield from turn(desk, step, deaths)):
         # On disk before the agent's code runs: what kills the process here is counted too.
         yield Write(desk.store, lambda tx: starts.count(tx, step.task_id, step.step_index))
         yield from _query(desk, seen, by_tool=True)
@@ -44,6 +44,8 @@ def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
         answer = yield from _ask(seen.intent, desk.tools.get(step.tool_name), desk.secrets, newest)
     except GeneratorExit:
         raise
+    except freeze.MissingReference as error:
+        answer = yield from _not_asked(desk, step, error)
     except BaseException:
         if by_tool:
             yield Write(desk.store, lambda tx: starts.uncount(tx, step.task_id, step.step_index))
@@ -68,6 +70,14 @@ def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
             starts.uncount(tx, step.task_id, step.step_index)
 
     yield Write(desk.store, keep)
+
+
+def _not_asked(desk: Desk, step: Step, error: freeze.MissingReference) -> Steps[StatusAnswer]:
+    """Hold a step whose provider this process cannot ask. Where a person approved a replay, nothing was learned."""
+    if step.decision is not None and isinstance(error, freeze.ChangedReference):
+        return StatusAnswer(answer="unknown", detail=error.message)
+    yield from hold(desk, step, error.hold_reason, str(error))
+    raise AssertionError("a hold is raised")
 
 
 def _ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> Steps[StatusAnswer]:

@@ -34,7 +34,7 @@ def again(session: Session, step: Step, run: Steps[T]) -> Steps[T]:
         session.begin(tx)
         starts.restart(tx, step.task_id, step.step_index)
 
-    with (yield from turn(desk, deaths)):
+    with (yield from turn(desk, step, deaths)):
         yield Write(desk.store, restart)
         return (yield from run)
 

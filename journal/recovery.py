@@ -18,6 +18,7 @@ from journal import boots, clock, inbox, intents, messages, requests, tasks
 from journal.actions import Now
 from journal.desk import AskFirst, Desk, NotHere, Snapshot, look
 from journal.errors import StepHeld, StepWaiting, TaskCancelled
+from journal.freeze import MissingReference
 from journal.inbox import Message
 from journal.messages import Applied, Malformed
 from journal.ops import drive
@@ -128,9 +129,8 @@ def reconcile_file(
     todo: list[tuple[str, int]] | None = None if only is None else [only]
     for _ in range(_ROUNDS):
         visit = _visit(path, role, wait, secrets, report, todo)
-        for seen in visit.asking:
-            _ask_and_post(path, seen, secrets)
-        todo = [*visit.later, *((seen.step.task_id, seen.step.step_index) for seen in visit.asking)]
+        asked = [seen for seen in visit.asking if _ask_and_post(path, seen, secrets, report)]
+        todo = [*visit.later, *((seen.step.task_id, seen.step.step_index) for seen in asked)]
         if not todo:
             break
         time.sleep(_AWAY_SECONDS)
@@ -199,9 +199,16 @@ def _visit(
         store.close()
 
 
-def _ask_and_post(path: Path, seen: Snapshot, secrets: Secrets) -> None:
-    asked, answer = ask_provider(seen, secrets)
+def _ask_and_post(path: Path, seen: Snapshot, secrets: Secrets, report: RecoveryReport) -> bool:
+    """Ask and post the answer; False where this process cannot ask, which is left to the agent."""
+    try:
+        asked, answer = ask_provider(seen, secrets)
+    except MissingReference as error:
+        report.left += 1
+        report.lines.append(f"step {seen.step.step_index} of {seen.step.task_id}: left to its agent: {error.message}")
+        return False
     inbox.post(path, evidence_message(seen, asked, answer, secrets))
+    return True
 
 
 def _put_off(tx: Transaction, task_id: str, index: int, until: datetime) -> None:

@@ -82,7 +82,8 @@ def _act(desk: Desk, seen: Snapshot, action: Action, deadline: datetime, woken: 
         case Fail(attempt=attempt):
             yield Write(store, lambda tx: steps.end(tx, task_id, index, "failed", failure_of(attempt, step)))
         case Hold(reason=reason, why=why):
-            yield from hold(desk, step, reason, why)
+            arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
+            yield from hold(desk, step, reason, why, arrived=arrived)
 
 
 def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
@@ -95,7 +96,7 @@ def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
     if desk.mode == "recover" and intent.request is None and not intent.profile.keyed:
         # The tool's code runs where its task runs; recovery only settles what needs no code of the agent's.
         raise NotHere(f"Step {step.step_index} of {step.task_id}: its tool runs again when its task runs.")
-    with (yield from turn(desk, 0 if intent.request is not None else _deaths(seen))):
+    with (yield from turn(desk, step, 0 if intent.request is not None else _deaths(seen))):
         mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, seen), sync=True)
         if mark is not None:
             yield from dispatch(desk.store, desk.secrets, desk.tools.get(step.tool_name), intent, mark)
@@ -104,12 +105,6 @@ def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
 def _mark(tx: Transaction, seen: Snapshot) -> Mark | None:
     """The dispatching mark, using up the approval that made this send; None when nothing may be sent."""
     step = seen.step
-    current = steps.find(tx, step.task_id, step.step_index)
-    if current is None or current.status != "pending":
-        return None
-    if _verdicts(attempts.of_step(tx, step.task_id, step.step_index)) != _verdicts(seen.attempts):
-        # Another thread has sent it since it was looked at.
-        return None
     task = tasks.find(tx, step.task_id)
     if task is not None and task.status == "cancelled":
         raise TaskCancelled(f"Task {step.task_id}: it was cancelled: {task.cancel_reason}")
@@ -117,6 +112,9 @@ def _mark(tx: Transaction, seen: Snapshot) -> Mark | None:
     if decision is not None and not decisions.is_usable(tx, decision.message_id):
         # Expired between its application and this send: late is never.
         decisions.expire(tx, decision.message_id)
+        return None
+    if not isinstance(_judge(look(tx, step.task_id, step.step_index)), Send):
+        # Since it was looked at another thread has sent or ended it, or its time is over.
         return None
     mark = attempts.mark(
         tx,
@@ -130,10 +128,6 @@ def _mark(tx: Transaction, seen: Snapshot) -> Mark | None:
     return mark
 
 
-def _verdicts(found: list[Attempt]) -> list[tuple[int, str | None]]:
-    return [(attempt.attempt, attempt.verdict) for attempt in found]
-
-
 def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
     """(hold reason, sentence) of what keeps this process from dispatching."""
     intent = seen.intent
@@ -145,11 +139,9 @@ def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
         freeze.require(freeze.references(intent.request), desk.secrets.environ)
         arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
         if arrived and intent.step.decision is None:
-            freeze.require_unchanged(intent.request, desk.secrets.environ, key=intent.step.idempotency_key or "")
-    except freeze.ChangedReference as error:
-        return "reference_changed", str(error)
+            freeze.require_unchanged(intent.request, desk.secrets.environ)
     except freeze.MissingReference as error:
-        return "missing_reference", str(error)
+        return error.hold_reason, str(error)
     return None
 
 

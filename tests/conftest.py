@@ -8,10 +8,20 @@ import shutil
 from collections.abc import Generator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.test import RequestFactory
 
 from tests.browsers_loop import browsers_loop
+
+# A busy machine is no counterexample.
+hypothesis.settings.register_profile(
+    "patient",
+    hypothesis.settings(),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("patient")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

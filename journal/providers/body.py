@@ -12,15 +12,18 @@ class NotJSON(ValueError):
     """The body is not the strict JSON it should be."""
 
 
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
 def is_json(headers: Mapping[str, str]) -> bool:
     """Whether the answer declares JSON."""
     kind = _kind(headers)
     return kind == "application/json" or kind.endswith("+json")
 
 
-def is_page(headers: Mapping[str, str]) -> bool:
-    """Whether the answer declares a web page."""
-    return _kind(headers) in ("text/html", "application/xhtml+xml")
+def is_page(headers: Mapping[str, str], body: bytes) -> bool:
+    """Whether the answer is a web page; a mere word under that label is none."""
+    return _kind(headers) in ("text/html", "application/xhtml+xml") and body.lstrip(_BLANK).startswith(b"<")
 
 
 def _kind(headers: Mapping[str, str]) -> str:

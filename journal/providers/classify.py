@@ -69,7 +69,7 @@ def classify(
         return Outcome("unknown", "lost_answer", status, f"The answer was lost{cause}.")
     marked = _marked(profile, headers)
     if 200 <= status < 300:
-        if body and bodies.is_page(headers) and not (marked or reads):
+        if bodies.is_page(headers, body) and not (marked or reads):
             # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
             return Outcome("unknown", "other", status, f"HTTP {status}, but a web page: {bodies.excerpt(body, hide)}")
         return _success(

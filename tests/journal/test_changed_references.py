@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from journal import Journal, StepWaiting, env, http_tool
+from journal.recovery import reconcile_file
 from journal.request import Request
 from tests.journal.agent import steps_of
 from tests.journal.operator import decide
 from tests.journal.raw_server import serving as listening
 
-PROVIDERS = {"p": {"key": {"placement": "header", "name": "K"}, "retention": {"for": "24h", "kind": "at_least"}}}
+KEYED = {"key": {"placement": "header", "name": "K"}, "retention": {"for": "24h", "kind": "at_least"}}
+ASKED = {"status": {"request": "GET /o/{key}", "interpret": [{"status": 200, "is": "exists"}]}}
+PROVIDERS = {"p": KEYED, "asked": ASKED}
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
 
@@ -21,6 +24,12 @@ def post(number: int) -> Request:
     """Post to an account."""
     headers = {"Authorization": f"Bearer {env('TOKEN')}"}
     return Request("POST", f"{env('BASE')}/pay", headers=headers, json={"number": number, "account": env("ACCOUNT")})
+
+
+@http_tool(effect="mutating", provider="asked")
+def tell(number: int) -> Request:
+    """Post where the outcome can be asked for."""
+    return Request("POST", f"{env('BASE')}/tell", json={"number": number})
 
 
 @pytest.fixture
@@ -42,7 +51,7 @@ def server(monkeypatch):
 
 
 def an_agent(path: Any) -> Journal:
-    return Journal(path, agent="a", tools=[post], providers=PROVIDERS, max_wait=0)
+    return Journal(path, agent="a", tools=[post, tell], providers=PROVIDERS, max_wait=0)
 
 
 @pytest.fixture
@@ -95,3 +104,40 @@ def test_a_new_credential_in_a_header_changes_nothing_that_was_asked_for(unknown
         journal.recover()
     assert steps_of(unknown, "t")[0]["status"] == "committed"
     assert server.received[1] == server.received[0].replace(b"token-one", b"token-two")
+
+
+def test_another_place_is_not_asked_and_a_person_may_send_there(path, tmp_path, monkeypatch):
+    moved = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    with listening(lambda connection, _: None) as silent, listening(lambda one, _: one.sendall(ANSWER)) as other:
+        monkeypatch.setenv("BASE", silent.url)
+        with an_agent(path) as journal, pytest.raises(StepWaiting), journal.task("t") as task:
+            task.run(tell, 1)
+        asked = len(silent.received)
+        assert [request[:4] for request in silent.received] == [b"POST", b"GET "]
+        moved.write_text("600")
+        monkeypatch.setenv("BASE", other.url)
+        with an_agent(path) as journal:
+            report = journal.recover()
+            assert report.held == 1
+            assert steps_of(path, "t")[0]["hold_reason"] == "reference_changed"
+            assert (len(silent.received), other.received) == (asked, [])
+            decide(path, "replay")
+            journal.recover()
+        assert steps_of(path, "t")[0]["status"] == "committed"
+        assert [request[:4] for request in other.received] == [b"POST"]
+
+
+def test_a_visitor_with_another_value_leaves_the_question_to_the_agent(path, tmp_path, monkeypatch):
+    moved = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    with listening(lambda connection, _: None) as silent:
+        monkeypatch.setenv("BASE", silent.url)
+        with an_agent(path) as journal, pytest.raises(StepWaiting), journal.task("t") as task:
+            task.run(tell, 1)
+        asked = len(silent.received)
+        moved.write_text("600")
+        monkeypatch.setenv("BASE", "http://127.0.0.1:1")
+        report = reconcile_file(path, role="cli")
+        assert (report.left, len(silent.received)) == (1, asked)
+    assert steps_of(path, "t")[0]["hold_reason"] is None

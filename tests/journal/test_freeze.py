@@ -84,15 +84,15 @@ def test_another_value_in_the_address_or_the_body_is_noticed_and_a_new_credentia
     )
     assert [(ref[3], bool(ref[5])) for ref in request.refs] == [("HOST", True), ("TOKEN", False), ("HOOK", True)]
     assert not any(value in str(request.refs) for value in ENVIRON.values())
-    require_unchanged(request, ENVIRON, key=KEY)
-    require_unchanged(request, ENVIRON | {"TOKEN": "rotated"}, key=KEY)
+    require_unchanged(request, ENVIRON)
+    require_unchanged(request, ENVIRON | {"TOKEN": "rotated"})
     for name in ("HOST", "HOOK"):
         with pytest.raises(ChangedReference) as changed:
-            require_unchanged(request, ENVIRON | {name: "another.example"}, key=KEY)
+            require_unchanged(request, ENVIRON | {name: "another.example"})
         assert changed.value.names == (name,)
     with pytest.raises(ChangedReference):
-        origin_of(request, ENVIRON | {"HOST": "another.example"}, key=KEY)
-    assert origin_of(request, ENVIRON | {"HOOK": "another"}, key=KEY)[0] == "https://forge.example"
+        origin_of(request, ENVIRON | {"HOST": "another.example"})
+    assert origin_of(request, ENVIRON | {"HOOK": "another"})[0] == "https://forge.example"
 
 
 def test_a_request_frozen_before_there_were_marks_has_the_digest_it_had():

@@ -64,6 +64,7 @@ async def lacks_a_variable(child: Any) -> None:
         ((fails_when_cancelled, held), "waiting", "held: step 0: unknown_outcome"),
         ((lacks_a_variable, lacks_a_variable), "waiting", "missing: STEPS_NOT_SET"),
         ((held, lacks_a_variable), "waiting", "missing: STEPS_NOT_SET"),
+        ((lacks_a_variable, held), "waiting", "missing: STEPS_NOT_SET"),
         ((fails, fails), "failed", None),
     ],
 )

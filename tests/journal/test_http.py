@@ -218,11 +218,22 @@ def test_credentials_are_put_in_at_send_and_taken_out_of_what_comes_back():
     with serving(echo) as server:
         request = Request("POST", f"{server.url}/{env('HOOK')}", headers={"Authorization": f"Bearer {env('TOKEN')}"})
         frozen = http.freeze(request, profile=a_profile(), key=KEY, environ=os.environ)
-        outcome = send(frozen, environ={"HOOK": "T0/B0", "TOKEN": "s3cr3t-value"})
+        secrets = Secrets({"HOOK": "T0/B0", "TOKEN": "s3cr3t-value"})
+        outcome = http.send(frozen, profile=a_profile(), redispatch=False, guard=lambda: None, secrets=secrets)
         (received,) = server.received
     assert b"POST /T0/B0 " in received
     assert b"Authorization: Bearer s3cr3t-value" in received
-    assert outcome.output == {"auth": "Bearer ${TOKEN}", "list": ["${TOKEN}"]}
+    # What was put in is known from then on, and nothing is stored or returned but by `stored`.
+    assert secrets.stored(outcome.output) == ('{"auth": "Bearer ${TOKEN}", "list": ["${TOKEN}"]}', True)
+
+
+def test_an_answer_too_deep_to_walk_is_an_outcome_all_the_same():
+    deep = b"[" * 900 + b"]" * 900
+    outcome = outcome_of(json_answer(200, deep))
+    assert (outcome.verdict, outcome.kind) == ("applied", "accepted")
+    text, complete = Secrets({}).stored(outcome.output)
+    assert not complete
+    assert len(text) < 2000
 
 
 def test_a_missing_credential_stops_before_anything_is_opened():

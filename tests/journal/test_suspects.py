@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from journal import Journal
+from journal import Journal, StepWaiting
 from journal.desk import Desk
+from journal.models import Step
 from journal.ops import Sleep, drive
 from journal.suspects import turn
+
+STEP = Step("t", 0, "tool", "pending", "read_only", "k", "{}", None, None, None)
+
+
+@pytest.fixture
+def moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that moves the clock."""
+    file = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
+    return file
 
 
 @pytest.fixture
@@ -25,41 +35,46 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def waits(desk: Desk, deaths: int) -> bool:
     """Whether a step with so many deaths has to wait now."""
-    return isinstance(next(turn(desk, deaths), None), Sleep)
+    return isinstance(next(turn(desk, STEP, deaths), None), Sleep)
 
 
 def test_a_second_suspect_waits_until_the_first_has_ended(desk: Desk) -> None:
-    with drive(turn(desk, 2)):
+    with drive(turn(desk, STEP, 2)):
         assert waits(desk, 2)
         assert waits(replace(desk, mode="recover"), 3)
     assert not waits(desk, 2)
 
 
 def test_a_step_that_ended_once_with_its_process_waits_for_nobody(desk: Desk) -> None:
-    with drive(turn(desk, 2)):
+    with drive(turn(desk, STEP, 2)):
         assert not waits(desk, 0)
         assert not waits(desk, 1)
 
 
 def test_a_suspect_that_fails_gives_its_turn_back(desk: Desk) -> None:
-    with pytest.raises(KeyError), drive(turn(desk, 2)):
+    with pytest.raises(KeyError), drive(turn(desk, STEP, 2)):
         raise KeyError
     assert not waits(desk, 2)
 
 
-def test_nobody_waits_longer_than_max_wait_for_a_suspect_that_hangs(desk: Desk) -> None:
-    with drive(turn(desk, 2)):
-        impatient: AbstractContextManager[None] = drive(turn(replace(desk, max_wait=timedelta(0)), 2))
-        with impatient:
-            assert waits(desk, 2)
+def test_nobody_waits_longer_than_a_minute_for_a_suspect_that_hangs(desk: Desk, moved: Path) -> None:
+    with drive(turn(desk, STEP, 2)):
+        patient = turn(replace(desk, max_wait=timedelta(0)), STEP, 2)
+        assert isinstance(next(patient), Sleep)
+        moved.write_text("59")
+        assert isinstance(patient.send(None), Sleep)
+        moved.write_text("61")
+        with pytest.raises(StopIteration):
+            patient.send(None)
+        assert waits(desk, 2)
     assert not waits(desk, 2)
 
 
-def test_a_stopping_process_keeps_nobody_waiting(desk: Desk) -> None:
+def test_a_stopping_process_begins_no_suspect_that_waited(desk: Desk) -> None:
     stopping = threading.Event()
-    with drive(turn(desk, 2)):
-        patient = turn(replace(desk, stopping=stopping.is_set), 2)
+    with drive(turn(desk, STEP, 2)):
+        patient = turn(replace(desk, stopping=stopping.is_set), STEP, 2)
         assert isinstance(next(patient), Sleep)
         stopping.set()
-        with pytest.raises(StopIteration):
+        with pytest.raises(StepWaiting):
             patient.send(None)

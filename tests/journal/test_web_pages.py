@@ -37,6 +37,17 @@ def test_a_portals_page_commits_no_effect(path, provider):
     assert attempt == {"verdict": "unknown", "kind": "other"}
 
 
+def test_a_word_that_is_only_labelled_as_a_page_is_an_answer(path):
+    with serving(answer(200, b"ok", Content_Type="text/html; charset=utf-8")) as server:
+
+        @http_tool(effect="mutating")
+        def notify(text: str) -> Request:
+            return Request("POST", server.url, json={"text": text})
+
+        with Journal(path, agent="a", tools=[notify]) as journal, journal.task("t") as task:
+            assert task.run(notify, "hello") == "ok"
+
+
 def test_a_page_that_is_only_read_is_the_output(path):
     with serving(PORTAL) as server:
 

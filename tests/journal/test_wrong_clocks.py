@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from journal import StepHeld, clock, inbox, tool
-from tests.journal.agent import opened, rows, steps_of
+from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, inbox, settle, steps, tool
+from journal.desk import look
+from tests.journal.agent import opened, rows, serving, soon, status, steps_of
 
 DAY = 86400
 
@@ -42,6 +43,7 @@ def test_a_first_dispatch_waits_for_a_clock_that_went_back(path, world, clock_at
         with pytest.raises(StepHeld) as held, journal.task("t") as task:
             task.run(world.write, "x")
         assert held.value.reason == "clock_suspect"
+        assert not isinstance(held.value, OutcomeUnknown)  # nothing of it can have arrived
     assert world.calls == []
     assert rows(path, "SELECT * FROM agent_step_attempt WHERE task_id = 't'") == []
     clock_at(10 * DAY + 60)
@@ -67,6 +69,50 @@ def test_rows_written_under_an_earlier_clock_do_not_hide_the_newest_time(path, w
             assert clock.parse(newest) > clock.wall() + timedelta(days=4)
             with journal.task(f"more-{days}") as task:
                 task.run(world.read, "z")
+
+
+def test_a_served_task_goes_on_by_itself_once_the_time_has_caught_up(path, world, clock_at):
+    handlers = {"look": lambda task: task.run(world.read, "x"), "work": lambda task: task.run(world.write, "x")}
+    clock_at(60)
+    with opened(path, world, handlers=handlers) as journal, serving(journal):
+        journal.submit("look", task_id="before")
+        soon(lambda: status(path, "before") == "completed")
+        clock_at(0)
+        journal.submit("work", task_id="t")
+        soon(lambda: status(path, "t") == "waiting")
+        assert held_reason(path, "t") == "clock_suspect"
+        clock_at(61)
+        soon(lambda: status(path, "t") == "completed")
+    assert world.names() == ["read", "write"]
+
+
+def test_what_was_written_last_carries_the_newest_time_whichever_row_is_last(path, world, clock_at):
+    with opened(path, world) as journal:
+        with journal.task("long") as task:
+            child = task.branch("late")
+            task.run(world.read, 1)
+            with child:
+                child.run(world.read, 2)
+        with journal.task("other") as task:
+            task.run(world.read, 3)
+        clock_at(3600)
+        journal.store.write(lambda tx: steps.note_drift(tx, "long", 0, "{}"), sync=False)
+    clock_at(0)
+    with opened(path, world) as journal:
+        assert clock.parse(journal.store.read(lambda tx: tx.newest)) > clock.wall() + timedelta(minutes=50)
+
+
+def test_the_mark_is_given_only_while_the_judgement_stands(path, world, clock_at):
+    world.fail = TimeoutError("no answer")
+    with opened(path, world, max_wait=0) as journal:
+        with pytest.raises(StepWaiting), journal.task("t") as task:
+            task.run(world.write, "x")
+        clock_at(600)
+        seen = journal.store.read(lambda tx: look(tx, "t", 0))
+        clock_at(25 * 3600)
+        assert journal.store.write(lambda tx: settle._mark(tx, seen), sync=False) is None
+        clock_at(25 * 3600 - 1)
+    assert [row["attempt"] for row in rows(path, "SELECT attempt FROM agent_step_attempt")] == [1]
 
 
 def test_a_clock_set_back_by_a_moment_delays_a_dispatch_and_holds_nothing(path, world, clock_at):
