@@ -15,7 +15,7 @@ class Alert(models.Model):
 
     kind = models.CharField(max_length=32)  # disk, wal, journal, intent, worker
     subject = models.CharField(max_length=1024)  # what it is about, stable while it is open
-    journal = models.ForeignKey(JournalFile, null=True, blank=True, on_delete=models.CASCADE, related_name="alerts")
+    journal = models.ForeignKey(JournalFile, null=True, blank=True, on_delete=models.SET_NULL, related_name="alerts")
     level = models.CharField(max_length=16, choices=((WARNING, "warning"), (CRITICAL, "critical")))
     sentence = models.TextField()
     hint = models.TextField(blank=True, default="")

@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 
-from agents import discovery, globs
-from agents.models import IndexedTask, JournalFile, PendingIntent, SpendHour
+from agents import alerts, discovery, globs
+from agents.models import Alert, IndexedTask, JournalFile, PendingIntent, SpendHour
+from journal import clock
 from journal.errors import JournalUnreadable
 from tests.builders.fleet import a_model_call, held, journal_file, reread, rows, swept, watched, writing
 
@@ -127,6 +128,19 @@ def test_a_copy_is_a_card_and_is_not_merged(folder):
     assert copy.kind == "copy"
     assert copy.copy_of == journal_file(path)
     assert IndexedTask.objects.count() == 1
+
+
+def test_an_alert_outlives_the_copy_it_was_about(folder):
+    path = a_journal(folder / "a.db")
+    shutil.copy(path, folder / "b.db")
+    swept()
+    alerts.evaluate(watching_since=clock.wall())
+    (folder / "b.db").unlink()
+    swept()
+    alerts.evaluate(watching_since=clock.wall())
+    alert = Alert.objects.get(subject=str(folder / "b.db"))
+    assert (alert.journal, alert.closed_at is not None) == (None, True)
+    assert not JournalFile.objects.filter(path=str(folder / "b.db")).exists()
 
 
 def test_a_moved_journal_keeps_its_row(folder):
