@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from agents import lapse, offers
+from agents import differences, lapse, offers
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
 from journal import clock
@@ -111,10 +111,13 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, fir
 
 
 def _detail(step: Step, outlook: Outlook) -> str:
-    """What a hold quotes. Where code diverged it names a place and no value, and stands in `why`."""
-    if outlook.state != HELD or outlook.hold_reason == "diverged":
+    """What a hold quotes. Where code diverged that is the whole place: below a parameter it is made of payload keys."""
+    said = step.hold_detail or ""
+    if outlook.state != HELD or (step.hold_reason == "diverged" and outlook.hold_reason != "diverged"):
         return ""
-    return _plain(step.hold_detail or "")
+    if outlook.hold_reason == "diverged":
+        return "" if said == differences.parameter(said) else f"In full: {said}."
+    return _plain(said)
 
 
 def dispatches(attempts: Sequence[Attempt]) -> int:
@@ -134,11 +137,12 @@ def _outlook(
         return Outlook(FOREIGN, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
         return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
-    if step.hold_reason == "diverged":
-        why = _sentence("diverged") + (f" First difference: {step.hold_detail}." if step.hold_detail else "")
-        return Outlook(HELD, why, "diverged", "hold", why, window_text="Nothing is sent, so no key counts.")
     if task_status in offers.ENDED:
         return _of_ended_task(step, task_status)
+    if step.hold_reason == "diverged":
+        place = differences.parameter(step.hold_detail or "")
+        why = _sentence("diverged") + (f" First difference: {place}." if place else "")
+        return Outlook(HELD, why, "diverged", "hold", why, window_text="Nothing is sent, so no key counts.")
     if step.effect in ("read_only", "model"):
         why = _sentence(step.hold_reason or "")
         return Outlook(HELD, why, step.hold_reason or "", "hold", why, window_text=_NO_KEY_COUNTS)
@@ -160,10 +164,12 @@ def _outlook(
 def _of_ended_task(step: Step, task_status: str) -> Outlook:
     """Nothing of an ended task is sent or looked at any more: only a person can still say what became of the step."""
     why = f"Its task is {task_status}: recovery leaves the step as it is."
-    if step.hold_reason:
-        why = f"{_sentence(step.hold_reason)} {why}"
+    # What the code asks for matters no more: no code runs for it.
+    reason = "" if step.hold_reason == "diverged" else step.hold_reason or ""
+    if reason:
+        why = f"{_sentence(reason)} {why}"
     text = _NO_KEY_COUNTS if step.effect in ("read_only", "model") else "Nothing is sent any more."
-    return Outlook(HELD, why, step.hold_reason or "task_ended", "hold", why, window_text=text)
+    return Outlook(HELD, why, reason or "task_ended", "hold", why, window_text=text)
 
 
 def _decide(

@@ -41,7 +41,7 @@ class Place:
 
 def offer(place: Place) -> Offer:
     """What works for a pending step of ours. Pure."""
-    if place.hold_reason == "diverged":
+    if place.hold_reason == "diverged" and place.task_status not in ENDED:
         return Offer(no_replay="Nothing to approve: the handler's code asks for another step than the journal holds.")
     if place.effect == "mutating":
         kinds = _OF_AN_INTENT

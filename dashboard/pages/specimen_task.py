@@ -29,7 +29,7 @@ def build() -> TaskPage:
     used = usage.of(call for made in material.calls.values() for call in made)
     task = Task("specimen", "running", created_at=_at(0), updated_at=_at(990))
     child = Task(f"specimen/{RIGHT_TO_LEFT}", "completed", parent_id="specimen")
-    made = rows(material, opened, frame.axis)
+    made = rows(material, opened, frame.axis, reveal=True)
     groups = (
         Group(task, "#", 0, "running", made, 11, used.tokens, used.cost),
         Group(child, "#", 1, "completed", made[:2], 2, used.tokens, used.cost),

@@ -109,9 +109,9 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         step=step,
         state=signal.state,
         word=signal.word,
-        hold=HOLDS.get(step.hold_reason or "") if pending else None,
+        hold=_hold(opened, step) if pending else None,
         lapsed=lapsed,
-        diverging=_diverging(opened, step),
+        diverging=_diverging(opened, step, reveal=reveal),
         reveal=reveal,
         can_decide=decides,
         arguments=arguments,
@@ -137,11 +137,17 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     )
 
 
-def _diverging(opened: Opened, step: Step) -> str:
+def _hold(opened: Opened, step: Step) -> Hold | None:
+    """Why the step is held. What the code of an ended task asks for matters no more: none of it runs."""
+    task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
+    return None if task is not None and task.status in offers.ENDED else HOLDS.get(step.hold_reason or "")
+
+
+def _diverging(opened: Opened, step: Step, *, reveal: bool) -> str:
     task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
     if task is None or task.status != "waiting":
         return ""
-    said = diverging(step)
+    said = diverging(step, reveal=reveal)
     return f"{said[:1].upper()}{said[1:]} {HOLDS['diverged'].advice}"
 
 

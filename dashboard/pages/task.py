@@ -97,7 +97,7 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
     children = opened.reader.children(task.task_id) if after < 0 else []
     materials = [(task, 0, own), *_descend(opened, children[:_MOST_CHILDREN], 1)]
     frame = _frame(opened, task, materials)
-    groups = tuple(_group(opened, each, depth, material, frame) for each, depth, material in materials)
+    groups = tuple(_group(opened, each, depth, material, frame, reveal) for each, depth, material in materials)
     state = derived(task, opened)
     polls = state not in ENDED
     href = reverse("task", args=[opened.file.pk, task.task_id])
@@ -109,7 +109,7 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
         task=task,
         state=state,
         href=href + (f"?after={after}" if after >= 0 else ""),
-        sentence=_sentence(task, state, groups, materials),
+        sentence=_sentence(task, state, groups, materials, reveal=reveal),
         failure=task_words.failure(task, reveal=reveal),
         frame=frame,
         groups=groups,
@@ -128,7 +128,9 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
     )
 
 
-def _sentence(task: Task, state: str, groups: tuple[Group, ...], materials: list[tuple[Task, int, Material]]) -> str:
+def _sentence(
+    task: Task, state: str, groups: tuple[Group, ...], materials: list[tuple[Task, int, Material]], *, reveal: bool
+) -> str:
     steps = [step for _, _, material in materials for step in material.steps]
     return task_words.sentence(
         task,
@@ -138,6 +140,7 @@ def _sentence(task: Task, state: str, groups: tuple[Group, ...], materials: list
         diverged=next((step for step in steps if step.hold_reason == "diverged"), None),
         total=_count(task, materials[0][2]),
         boots=len({run.boot for run in materials[0][2].runs}),
+        reveal=reveal,
     )
 
 
@@ -214,10 +217,10 @@ def _frame(opened: Opened, task: Task, materials: list[tuple[Task, int, Material
     )
 
 
-def _group(opened: Opened, task: Task, depth: int, material: Material, frame: timeline.Frame) -> Group:
+def _group(opened: Opened, task: Task, depth: int, material: Material, frame: timeline.Frame, reveal: bool) -> Group:
     tokens, cost = _spent(opened, task, material)
     href = reverse("task", args=[opened.file.pk, task.task_id])
-    made = rows(material, opened, frame.axis)
+    made = rows(material, opened, frame.axis, reveal=reveal)
     return Group(task, href, depth, derived(task, opened), made, _count(task, material), tokens, cost)
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from django.urls import reverse
 
+from agents import differences
 from agents.money import Money
 from dashboard import signals, timeline, wording
 from dashboard.axis import Axis
@@ -83,18 +84,19 @@ def read(opened: Opened, task_id: str, *, after: int, limit: int) -> Material:
     )
 
 
-def rows(material: Material, opened: Opened, axis: Axis) -> tuple[Row, ...]:
-    """The rows on one shared axis."""
+def rows(material: Material, opened: Opened, axis: Axis, *, reveal: bool) -> tuple[Row, ...]:
+    """The rows on one shared axis; `reveal` names the payload's own keys."""
     found: list[Row] = []
     taken: set[int] = set()
     for step in material.steps:
         href = reverse("step", args=[opened.file.pk, step.task_id, step.step_index])
-        found.append(_row(step, material, opened, axis, href="" if step.step_index in taken else href))
+        href = "" if step.step_index in taken else href
+        found.append(_row(step, material, opened, axis, href=href, reveal=reveal))
         taken.add(step.step_index)
     return tuple(found)
 
 
-def _row(step: Step, material: Material, opened: Opened, axis: Axis, *, href: str) -> Row:
+def _row(step: Step, material: Material, opened: Opened, axis: Axis, *, href: str, reveal: bool) -> Row:
     attempts = material.attempts.get(step.step_index, [])
     calls = material.calls.get(step.step_index, [])
     served = timeline.served_by(step, material.runs)
@@ -115,8 +117,14 @@ def _row(step: Step, material: Material, opened: Opened, axis: Axis, *, href: st
         cost=used.cost if used else None,
         said=tuple(said(decision) for decision in material.decisions.get(step.step_index, [])),
         odd=step.odd,
-        diverged=(step.hold_detail or "not recorded") if step.hold_reason == "diverged" else "",
+        diverged=(first_difference(step, reveal=reveal) or "not recorded") if step.hold_reason == "diverged" else "",
     )
+
+
+def first_difference(step: Step, *, reveal: bool) -> str:
+    """Where the code differs from the step; for people who may not see payloads down to the parameter's name."""
+    place = step.hold_detail or ""
+    return place if reveal else differences.parameter(place)
 
 
 _VERBS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents import offers
 from dashboard import wording
-from dashboard.pages.task_rows import Row
+from dashboard.pages.task_rows import Row, first_difference
 from dashboard.signals import held_task
 from journal import failures
 from journal.models import Step, Task
@@ -31,7 +31,15 @@ def failure(task: Task, *, reveal: bool) -> Failure | None:
 
 
 def sentence(
-    task: Task, state: str, own: Sequence[Row], every: Sequence[Row], *, total: int, diverged: Step | None, boots: int
+    task: Task,
+    state: str,
+    own: Sequence[Row],
+    every: Sequence[Row],
+    *,
+    total: int,
+    diverged: Step | None,
+    boots: int,
+    reveal: bool,
 ) -> str:
     """The task in one sentence.
 
@@ -51,7 +59,7 @@ def sentence(
     if state in offers.ENDED:
         return f"{state.capitalize()}{span}{over}: {steps}{saved}."
     if state == "waiting" and diverged:
-        return f"Waits for a person, with nothing to approve: {diverging(diverged)}"
+        return f"Waits for a person, with nothing to approve: {diverging(diverged, reveal=reveal)}"
     if held:
         return f"Waits for a person at step {held.index}: {held.word.removeprefix('held: ')}."
     if state == "waiting":
@@ -65,10 +73,11 @@ def sentence(
     return f"Running: step {last.index}, {last.tool}{saved}." if last else "Running: no step yet."
 
 
-def diverging(step: Step) -> str:
+def diverging(step: Step, *, reveal: bool) -> str:
     """Where the code differs from a step, by the names of its parts: the journal keeps no values of the code's."""
-    place = f" First difference: {step.hold_detail}." if step.hold_detail else ""
-    return f"the handler's code asks for another step {step.step_index} than the journal holds.{place}"
+    place = first_difference(step, reveal=reveal)
+    said = f" First difference: {place}." if place else ""
+    return f"the handler's code asks for another step {step.step_index} than the journal holds.{said}"
 
 
 def _of_another_maker(task: Task, steps: str) -> str:

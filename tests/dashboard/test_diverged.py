@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 
 import pytest
 from django.urls import reverse
@@ -16,16 +17,16 @@ pytestmark = pytest.mark.django_db
 
 
 @tool(effect="mutating")
-def charge(call, card: str, cents: int) -> int:
+def charge(call, card: object, cents: int) -> int:
     return cents
 
 
 @tool(effect="read_only")
-def look(card: str) -> str:
+def look(card: object) -> object:
     return card
 
 
-def run(path, *cards: str) -> None:
+def run(path, *cards: object) -> None:
     """Open the task as its code now is: looks at a card, charges it, and is not done."""
     with (
         Journal(path, agent="shop", tools=[charge, look]) as journal,
@@ -76,3 +77,38 @@ def test_with_the_old_code_it_leaves_the_queue(diverged):
     builders.reread(builders.journal_file(diverged))
     assert fleet.overview().held == 0
     assert "First difference" not in text(signed_in().get("/pending/"))
+
+
+def test_keys_of_the_payload_in_a_difference_are_for_payload_viewers_alone(tmp_path, settings):
+    builders.watched(tmp_path, settings)
+    path = tmp_path / "shop.db"
+    run(path, {"Jane Doe": ["visa"]})
+    run(path, {"Jane Doe": ["amex"]})
+    builders.swept()
+    pk = builders.journal_file(path).pk
+    for url in ("/pending/", reverse("task", args=[pk, "t"]), reverse("step", args=[pk, "t", 0])):
+        seen = {role: text(signed_in(role).get(url)) for role in ("viewer", "operator", "payload_viewer")}
+        assert "irst difference: $.card" in seen["viewer"], url
+        assert "Jane" not in seen["viewer"], url
+        assert "$.card.Jane Doe[0]" in seen["payload_viewer"], url
+
+
+@pytest.mark.parametrize("status", ["cancelled", "failed"])
+def test_a_pending_step_that_diverged_waits_no_more_for_code_once_its_task_has_ended(tmp_path, settings, status):
+    builders.watched(tmp_path, settings)
+    path = tmp_path / "shop.db"
+    run(path, "visa-1234")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE agent_task SET status = ?", (status,))
+        connection.execute(
+            "UPDATE agent_step_journal SET status = 'pending', hold_reason = 'diverged', hold_detail = '$.card',"
+            " output_json = NULL WHERE step_index = 1"
+        )
+    builders.swept()
+    client, pk = signed_in("operator"), builders.journal_file(path).pk
+    for page in (text(client.get("/pending/")), text(client.get(reverse("step", args=[pk, "t", 1])))):
+        assert f"Its task is {status}: recovery leaves the step as it is." in page
+        assert "bring the handler" not in page
+        assert "Mark not applied" in page
+        assert "Approve replay" not in page
+    assert client.get(reverse("decide", args=[pk, "t", 1, "abandon"])).status_code == 200
