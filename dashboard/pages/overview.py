@@ -94,7 +94,9 @@ def build(*, decides: bool, reveal: bool) -> OverviewPage:
 
 def _tiles(now: Overview) -> tuple[Tile, ...]:
     oldest = now.oldest_held_at or now.oldest_pending_at
-    since = f"of {now.pending}; oldest" if oldest else "no intent is open"
+    since = (
+        (f"of {now.pending}; oldest" if oldest else f"of {now.pending} open") if now.pending else "no intent is open"
+    )
     saved = (
         f"saved by resume: {wording.money(now.saved_today.amount)}"
         if now.saved_tokens_today
@@ -102,7 +104,7 @@ def _tiles(now: Overview) -> tuple[Tile, ...]:
     )
     spent = wording.money(now.spent_today.amount)
     if now.journals_foreign:
-        spent = spent if now.journals_ours else "unknown"
+        spent = spent if now.journals_ours or now.tokens_today else "unknown"
         saved += f"; {wording.plural(now.journals_foreign, 'journal')} of other makers: unknown"
     disk, note = "—", "no sample yet"
     if now.disk:

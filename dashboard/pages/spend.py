@@ -75,7 +75,7 @@ def build(cut: str, over: str) -> SpendPage:
         top=wording.money(most) if most else "",
         cut=by,
         over=span,
-        foreign=JournalFile.objects.filter(vanished_at=None).exclude(dialect__in=("", "stepkeeper")).count(),
+        foreign=sum(row.is_present and row.is_foreign for row in JournalFile.objects.all()),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from django.urls import reverse
 
 from agents import alerts, fleet
-from agents.models import PendingIntent
+from agents.models import JournalFile, PendingIntent
 from journal import clock
 from tests.builders import fleet as builders
 from tests.dashboard.ladder import signed_in, text
@@ -68,6 +68,14 @@ def test_what_it_cost_is_unknown_and_never_free(pending):
     assert "unknown" in text(signed_in().get("/"))
 
 
+def test_neither_a_copy_nor_a_file_that_is_gone_counts_as_a_journal_of_another_maker(pending):
+    for changes in ({"kind": "copy"}, {"kind": "vanished", "vanished_at": clock.wall()}):
+        JournalFile.objects.update(**{"kind": "ok", "vanished_at": None, **changes})
+        assert fleet.overview().journals_foreign == 0
+        assert "of another maker" not in text(signed_in().get("/spend/"))
+        assert "of other makers" not in text(signed_in().get("/"))
+
+
 def test_its_pending_step_stands_apart_and_nothing_claims_that_it_settles_or_runs_again(pending):
     queue = text(signed_in("operator").get("/pending/"))
     assert "In journals of other makers" in queue
@@ -89,6 +97,9 @@ def test_rows_without_a_time_have_no_age_and_raise_no_alert(maker):
     assert "time not recorded" in text(signed_in().get("/tasks/"))
     assert "time not recorded" in text(signed_in().get("/pending/"))
     assert fleet.overview().oldest_pending_at is None
+    tile = text(signed_in().get("/")).split('class="tiles"')[1].split("</ul>")[0]
+    assert "of 1 open" in tile
+    assert "no intent is open" not in tile
     first = PendingIntent.objects.get().since
     PendingIntent.objects.update(since=first - timedelta(days=1))
     alerts.evaluate(watching_since=clock.wall())
