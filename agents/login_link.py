@@ -68,8 +68,15 @@ def command() -> str:
     """What to type for another link, to the same data folder and port as this process has."""
     given = [f"{name}={shlex.quote(os.environ[name])} " for name in ("STEPKEEPER_DATA", "PORT") if os.environ.get(name)]
     program = (sys.executable, str(settings.BASE_DIR / "manage.py"))
-    shown = (os.path.relpath(path) if path.startswith(f"{Path.cwd()}{os.sep}") else path for path in program)
-    return f"{''.join(given)}{' '.join(map(shlex.quote, shown))} login-link"
+    return f"{''.join(given)}{' '.join(map(shlex.quote, map(_short, program)))} login-link"
+
+
+def _short(path: str) -> str:
+    """A path below the current folder as it is typed there."""
+    try:
+        return os.path.relpath(path) if path.startswith(f"{Path.cwd()}{os.sep}") else path
+    except OSError:
+        return path  # the folder this process was started in is gone
 
 
 def _hash(token: str) -> str:

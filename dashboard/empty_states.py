@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents import login_link
 
 _OWN_JOURNALS = "STEPKEEPER_JOURNALS='/path/to/*.db' make up"
+_LOGIN_LINK = "login-link"  # stands for the whole command, which depends on where this process was started
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ EMPTY_STATES: dict[str, EmptyState] = {
         "Nothing on record yet",
         "Every decision, every refusal and every downloaded payload is one line here, with the name of the person. "
         "Sign in with another role to see a refusal:",
-        f"{login_link.command()} --user viewer --role viewer",
+        f"{_LOGIN_LINK} --user viewer --role viewer",
     ),
     "journals": EmptyState(
         "No journal found",
@@ -72,3 +73,11 @@ EMPTY_STATES: dict[str, EmptyState] = {
         _OWN_JOURNALS,
     ),
 }
+
+
+def empty_state(page: str) -> EmptyState:
+    """What this page says while it has nothing to show."""
+    state = EMPTY_STATES[page]
+    if not state.command.startswith(_LOGIN_LINK):
+        return state
+    return replace(state, command=state.command.replace(_LOGIN_LINK, login_link.command(), 1))

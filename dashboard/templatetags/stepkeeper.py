@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 
 from agents.lines import TaskLine
 from agents.money import Money, known_sum
-from dashboard import signals, visible, wording
-from dashboard.empty_states import EMPTY_STATES, EmptyState
+from dashboard import empty_states, signals, visible, wording
+from dashboard.empty_states import EmptyState
 from dashboard.pages import frame
 from journal import clock
 
@@ -130,7 +130,7 @@ def hash(value: str | None, name: str = "hash") -> SafeString:
 @register.inclusion_tag("_empty.html")
 def empty_state(page: str) -> dict[str, EmptyState]:
     """What a page says while it has nothing to show."""
-    return {"empty": EMPTY_STATES[page]}
+    return {"empty": empty_states.empty_state(page)}
 
 
 @register.filter

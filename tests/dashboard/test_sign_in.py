@@ -214,3 +214,18 @@ def test_every_use_of_a_link_is_audited_and_looking_at_it_is_none(client, ana):
     events = sign_ins()
     assert [(name, allowed) for name, allowed, _ in events] == [("ana", True), ("ana", False), ("anonymous", False)]
     assert token not in str(events)
+
+
+def test_the_command_is_told_from_a_folder_that_is_gone_too(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert str(CHECKOUT / "manage.py") in login_link.command()
+
+
+def test_whoever_lacks_a_role_is_told_where_the_command_for_one_stands(client):
+    client.force_login(User.objects.create_user("nobody"))
+    page = client.get("/tasks/").content.decode()
+    assert "“Another link”" in page
+    assert "python manage.py" not in page
