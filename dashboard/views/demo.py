@@ -28,9 +28,11 @@ def kill(request: HttpRequest, agent: str) -> HttpResponseBase:
         with transaction.atomic():  # no kill that cannot be written down
             audit.record("kill agent", actor=request.user, detail=agent)
             killed = story.kill(agent)
+            # The page that follows must not name the dead one. In here the lock is ours: nobody is told that the
+            # database was busy, and nothing changed, once somebody is dead.
+            for journal in JournalFile.objects.filter(path=story.journal_path(agent)):
+                liveness.look(journal)
     except LookupError as error:
         raise Http404("The demo has no such agent.") from error
-    for journal in JournalFile.objects.filter(path=story.journal_path(agent)):
-        liveness.look(journal)  # the page that follows must not name the dead one
     messages.success(request, killed.text if killed else f"{agent} is not running now; its supervisor starts it again.")
     return redirect("overview")

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.db import connections
+from django.db import connections, transaction
 from django.test import Client
 from django.urls import reverse
 
 from agents import login_link
-from agents.models import AuditEvent
+from agents.models import AuditEvent, JournalFile
 from dashboard.environment import CHECKOUT
+from journal import clock
 from tests.builders.fleet import a_person
 from tests.dashboard.ladder import text
 
@@ -105,3 +106,23 @@ def test_the_web_process_waits_two_seconds_and_the_others_ten(tmp_path):
     )
     assert said.stdout.strip() == "2000"
     assert settings.DATABASES["default"]["OPTIONS"]["timeout"] == 10
+
+
+def test_nobody_is_told_that_nothing_was_changed_after_a_kill(stranger, tmp_path, settings, monkeypatch):
+    from agents.demo import story
+
+    settings.STEPKEEPER_DEMO, settings.STEPKEEPER_DEMO_FOLDER = True, tmp_path
+    row = JournalFile.objects.create(
+        path=story.journal_path("messages"), writer_pid=4242, found_at=clock.wall(), seen_at=clock.wall()
+    )
+
+    def kill(agent: str) -> None:  # another program takes the lock as soon as it is free
+        transaction.on_commit(lambda: stranger.execute("BEGIN IMMEDIATE"))
+
+    monkeypatch.setattr(story, "kill", kill)
+    client = Client(raise_request_exception=False)
+    client.force_login(a_person("ada", "operator"))
+    assert client.post("/demo/kill/messages/").status_code == 302
+    stranger.execute("ROLLBACK")
+    row.refresh_from_db()
+    assert row.writer_pid is None
