@@ -40,6 +40,7 @@ class Part:
     start_at: float = 0.0
     beat: datetime | None = None
     beat_seen: float = 0.0
+    looked: float = 0.0
 
 
 class Supervisor:
@@ -126,15 +127,18 @@ class Supervisor:
 def silent(parts: Sequence[Part], beats: Mapping[str, datetime], now: float) -> list[Part]:
     """Takes note of the beats, and gives the running parts whose sign of life has not changed for SILENT seconds.
 
-    Watch sends the worker's canary round: the worker's silence is counted only while watch is heard.
+    Watch sends the worker's canary round: the worker's silence is counted only while watch is heard, and goes on from
+    there when watch is heard again.
     """
     watched = [part for part in parts if part.name in WATCHED and part.pid is not None]
     for part in watched:
         if (beat := beats.get(part.name)) != part.beat:
             part.beat, part.beat_seen = beat, now
-    if not any(part.name == "watch" and now - part.beat_seen <= HEARD for part in watched):
-        for part in watched:
-            part.beat_seen = now if part.name == "worker" else part.beat_seen
+    is_heard = any(part.name == "watch" and now - part.beat_seen <= HEARD for part in watched)
+    for part in watched:
+        if part.name == "worker" and not is_heard:
+            part.beat_seen = min(now, part.beat_seen + now - (part.looked or now))
+        part.looked = now
     return [part for part in watched if now - part.beat_seen > SILENT]
 
 

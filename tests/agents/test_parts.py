@@ -86,6 +86,11 @@ def test_a_silent_worker_is_found_while_watch_is_heard():
     assert silenced(watch=range(0), worker=range(100, 300)) == {"worker": 90 + 66}
 
 
+def test_a_gap_in_the_beat_of_watch_does_not_forgive_the_worker_its_silence():
+    # Unheard from second 127 on, over 10 s after 116, until 132: these five do not count, those before them do.
+    assert silenced(watch=range(117, 131), worker=range(100, 300)) == {"worker": 90 + 66 + 5}
+
+
 @pytest.mark.slow
 def test_a_worker_without_a_sign_of_life_is_replaced_with_all_it_started():
     supervisor = supervise("silent")
