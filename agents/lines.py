@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents.models.journal_file import VANISHED
 from agents.money import Money
 
 
@@ -118,6 +119,10 @@ class JournalLine:
     @property
     def ok(self) -> bool:
         return self.kind == "ok"
+
+    @property
+    def is_gone(self) -> bool:
+        return self.kind == VANISHED
 
 
 @dataclass(frozen=True, slots=True)

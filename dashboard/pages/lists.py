@@ -73,5 +73,12 @@ def journals_page(*, globs: tuple[str, ...], as_root: bool, decides: bool) -> Jo
         globs,
         as_root,
         decides,
-        digest(lines, decides),
+        digest([_shown(line) for line in lines], decides),
     )
+
+
+def _shown(line: JournalLine) -> tuple[object, ...]:
+    """What the table tells of a journal. When a file was seen is told only of one that is gone."""
+    told = (line.journal_id, line.path, line.kind, line.sentence, line.hint, line.agent, line.warnings, line.dialect)
+    numbers = (line.tasks, line.pending, line.highest_boot, line.file_bytes, line.writer_pid, line.writer_role)
+    return *told, *numbers, line.read_at, line.seen_at if line.is_gone else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from agents import audit
@@ -134,3 +136,14 @@ def test_a_bad_journal_is_a_card_and_the_others_are_unaffected(small_fleet, sett
     assert page.count('class="note bad"') == 3
     assert 'href="/tasks/?agent=triage"' in page
     assert "report/42?" in text(signed_in().get("/tasks/"))
+
+
+@pytest.mark.parametrize("kind", ["ok", "truncated"])
+def test_that_a_file_was_seen_again_is_no_change_of_the_journals_page(small_fleet, kind):
+    JournalFile.objects.update(kind=kind, sentence="It is cut off.")
+    page = text(signed_in().get("/journals/"))
+    JournalFile.objects.update(seen_at=clock.wall() + timedelta(seconds=10), wal_bytes=4096)
+    assert_unchanged_is_204("/journals/", part="journals-table", page=page)
+    assert "Seen <time" not in page
+    JournalFile.objects.update(kind="vanished")
+    assert "Seen <time" in text(signed_in().get("/journals/"))
