@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -34,3 +35,13 @@ def test_every_page_says_that_the_index_is_old(small_fleet, still_clock, url):
 def test_it_is_for_people_with_a_role_alone(small_fleet):
     assert_closed("/pulse/", method="get")
     assert "desk-pulse" not in text(signed_in(None).get("/audit/"))
+
+
+@pytest.mark.parametrize("url", ["/", "/pending/", "/tasks/", "/disk/", "/alerts/", "/journals/"])
+def test_every_part_that_polls_takes_of_an_answer_itself_alone(small_fleet, url):
+    # What stands around it would be put into the page with each answer.
+    found = re.findall(r'<\w+ id="([\w-]+)"[^>]* data-poll[^>]*>', text(signed_in().get(url)))
+    page = text(signed_in().get(url))
+    assert len(found) == 2
+    for part in found:
+        assert re.search(rf'id="{part}"[^>]* hx-select="#{part}" hx-swap="outerHTML"', page)

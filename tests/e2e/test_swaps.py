@@ -49,11 +49,13 @@ def test_ages_and_counts_move_without_a_new_page(reader, desk):
     expect(age).to_have_text(re.compile(r"^1 m 3\d s ago$"))
     count = reader.locator("#count-pending")
     before = int(count.get_attribute("data-count") or 0)
+    nodes = reader.locator("main").evaluate("(main) => main.childNodes.length")
     desk.hold("one-more")
     while int(count.get_attribute("data-count") or 0) == before:
         with reader.expect_response(re.compile("/pulse/"), timeout=20_000):
             reader.clock.fast_forward(5_000)
     expect(reader).to_have_title(re.compile(rf"^\({before + 1}\) Tasks"))
+    assert reader.locator("main").evaluate("(main) => main.childNodes.length") == nodes
 
 
 def test_where_the_held_thing_is_gone_the_keyboard_goes_on_from_its_part(reader):
