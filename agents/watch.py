@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +48,7 @@ class Watch:
     """The loop's own state: when each duty is due, and that it is to stop."""
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
+        self._stopped = False
         self._started_at = clock.wall()
         self._due: dict[str, float] = {}
         self._beaten = float("-inf")
@@ -66,22 +65,26 @@ class Watch:
         )
 
     def run(self) -> None:
-        """Until `stop` is set; it returns within a second of that, or as soon as the query at hand ends."""
+        """Until `stop`; it returns within a second of that, or as soon as the query at hand ends."""
         lock = hold(settings.STEPKEEPER_DATA)
         try:
             self._do("forget the signs of life of an earlier run", health.forget)
-            while not self.stop.is_set():
+            while not self._stopped:
                 started = time.monotonic()
                 self._do("prepare its connection", _sync_less)
                 self.turn(started)
-                self.stop.wait(max(0.05, SWEEP - (time.monotonic() - started)))
+                time.sleep(max(0.05, SWEEP - (time.monotonic() - started)))
         finally:
             os.close(lock)
+
+    def stop(self, *_: object) -> None:
+        """Ask `run` to return; also as a signal handler, so nothing with a lock inside is touched."""
+        self._stopped = True
 
     def turn(self, now: float) -> None:
         """Do every duty that is due."""
         for name, every, duty in self._duties:
-            if self.stop.is_set():
+            if self._stopped:
                 return
             if now < self._due.get(name, 0.0):
                 continue
@@ -110,7 +113,7 @@ class Watch:
         # Whoever waited longest comes first: a sweep that was cut short goes on where it ended.
         oldest_first = F("read_at").asc(nulls_first=True)
         for row in JournalFile.objects.filter(kind__in=("ok", "new")).order_by(oldest_first, "path"):
-            if self.stop.is_set() or time.monotonic() > until:
+            if self._stopped or time.monotonic() > until:
                 return
             self._beat()
             if discovery.stamp(row.path) != row.signature:
@@ -135,7 +138,7 @@ class Watch:
             liveness.look(row)
             for _ in range(BATCHES):
                 more = index.read(row)
-                if not more or self.stop.is_set():
+                if not more or self._stopped:
                     break
             liveness.derive(row)
         row.signature = "" if more or not _is_settled(stamp) else stamp

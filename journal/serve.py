@@ -46,7 +46,7 @@ class Server:
         if concurrency < 1:
             raise ValueError(f"serve: concurrency={concurrency} is not 1 or more.")
         self._journal = journal
-        self._stop = threading.Event()
+        self._stopped = False
         self._wake = threading.Event()
         self._runs = Hands(concurrency, failed=self._failed, done=self._wake.set)
         self._errands = Hands(concurrency, failed=self._failed, done=self._wake.set)
@@ -58,7 +58,7 @@ class Server:
         self._journal.max_wait = min(self._journal.max_wait, _SLEEP_IN_PLACE)
         try:
             self._recover()
-            while not self._stop.is_set():
+            while not self._stopped:
                 self._look()
                 self._wake.wait(_LOOK_SECONDS)
                 self._wake.clear()
@@ -70,10 +70,15 @@ class Server:
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
-    def stop(self, *_: object) -> None:
-        """Ask `run` to return; from any thread, or as a signal handler."""
-        self._stop.set()
+    def stop(self) -> None:
+        """Ask `run` to return; from any thread, never from a signal handler."""
+        self._stopped = True
         self._wake.set()
+
+    def _signalled(self, *_: object) -> None:
+        # Nothing with a lock inside: a handler runs in the main thread, which may hold that lock and would wait for
+        # itself for ever. No step begins from now on; the loop sees this within _LOOK_SECONDS.
+        self._journal.stopping = self._stopped = True
 
     def _recover(self) -> None:
         """Note what the boots before left and no run is about to come by; messages about it come first."""
@@ -127,7 +132,7 @@ class Server:
     def _catch_signals(self) -> dict[int, Any]:
         if threading.current_thread() is not threading.main_thread():
             return {}
-        return {number: signal.signal(number, self.stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        return {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
 
 
 def run_task(journal: Journal, row: TaskRow) -> None:

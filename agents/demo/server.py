@@ -138,9 +138,9 @@ def run(kind: type[DemoServer]) -> None:
     parser.add_argument("--data", type=Path, default=None)
     options = parser.parse_args()
     secret = os.environ.get(kind.secret_variable, "") or "demo-secret"
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+    stops = {signal.SIGTERM, signal.SIGINT}
+    # Blocked before any thread begins, so that the wait below is the one to see them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     with kind(port=options.port, data=options.data, secret=secret) as server:
         print(server.url, flush=True)
-        stopped.wait()
+        signal.sigwait(stops)

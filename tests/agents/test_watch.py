@@ -211,7 +211,7 @@ def test_a_locked_database_is_tried_again_at_the_next_turn(folder):
 def test_a_stop_in_the_middle_of_a_turn_ends_the_turn(folder):
     watch = Watch()
     done = []
-    watch._duties = (("one", 1.0, watch.stop.set), ("two", 1.0, lambda: done.append(1)))
+    watch._duties = (("one", 1.0, watch.stop), ("two", 1.0, lambda: done.append(1)))
     watch.turn(1000.0)
     assert not done
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
 
-from tests.journal.agent import start, steps_of, task_row
+from journal.serve import Server
+from tests.journal.agent import opened, start, steps_of, task_row
 
 DAEMON = """
     import sys, time
@@ -51,3 +53,18 @@ def test_a_handler_stuck_in_a_call_does_not_keep_a_stopped_process_alive(path):
         child.communicate(timeout=8)
     assert child.returncode == 0
     assert steps_of(path, "t")[0]["status"] == "pending"
+
+
+def test_a_signal_that_comes_in_the_middle_of_a_wait_waits_for_no_lock_of_its_own_thread(path, world):
+    with opened(path, world) as journal:
+        server = Server(journal, 1)
+        previous = server._catch_signals()
+        try:
+            assert previous  # else the signal would end this very process
+            # As the main thread holds it for a moment at the beginning and the end of each wait.
+            with server._wake._cond:  # type: ignore[attr-defined]
+                os.kill(os.getpid(), signal.SIGTERM)
+            assert server._stopped
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)

@@ -15,7 +15,7 @@ class Command(BaseCommand):
     def handle(self, **_: object) -> None:
         watch = Watch()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: watch.stop.set())
+            signal.signal(number, watch.stop)
         # Whoever started us may have them blocked.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         try:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
+import time
 from pathlib import Path
 
 from journal.errors import JournalUnreadable
 from journal.reader import Reader
 
 if __name__ == "__main__":
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    # No lock is taken in the handler: it runs in this thread, in the middle of whatever it does.
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     path = Path(os.environ["JOURNAL"])
     polls = busy = seen = 0
-    while not stopped.wait(0.1):
+    while not stopped:
+        time.sleep(0.1)
         reader = Reader(path)
         try:
             changes = reader.changes(seen)
