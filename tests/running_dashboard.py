@@ -70,7 +70,7 @@ class Up:
             match = re.search(r"Stepkeeper is ready: (\S+)", self.output())
             return match and match[1]
 
-        return soon(printed, within=45)
+        return soon(printed, within=90)
 
     def stop(self) -> None:
         """Asks it to stop, as Ctrl-C does, and sees to it that nothing is left in any case."""

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, StorageState, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Dialog,
+    Page,
+    Request,
+    StorageState,
+    expect,
+    sync_playwright,
+)
 
 from tests.browsers_loop import browsers_loop
 from tests.e2e.desk import ALIVE, KILLED, STOPPED, SUPERVISED, Desk, sentence
@@ -16,6 +25,9 @@ from tests.running_dashboard import Up, a_data_folder, free_port
 
 # `sign_in(person, role=..., statuses=..., **options of a browser context)`
 SignIn: TypeAlias = Callable[..., Page]
+
+# Only a test that fails waits so long: a busy machine is no fault of a page.
+expect.set_options(timeout=30_000)
 
 _STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
 
@@ -110,7 +122,7 @@ def sign_in(browser: Browser, desk: Desk, cookies: dict[str, StorageState]) -> I
         context = browser.new_context(storage_state=cookies.get(person), base_url=desk.url, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(30_000)
         _listen(page, desk.url, told, statuses)
         if person not in cookies:
             page.goto(desk.link(person, role))

@@ -141,7 +141,7 @@ def test_a_part_whose_session_ended_leads_to_the_sign_in_page(sign_in, desk, bro
     page = sign_in("eve", role="viewer")
     page.goto("/")
     page.context.clear_cookies()
-    page.wait_for_url(re.compile("/sign-in/"), timeout=8000)
+    page.wait_for_url(re.compile("/sign-in/"), timeout=30_000)
     cookies.pop("eve")
 
 
