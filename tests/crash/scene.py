@@ -18,6 +18,7 @@ from agents.demo.model_server import ModelServer
 from journal import clock, inbox, post_submit
 from tests.crash import looking
 from tests.crash.gate import Gate
+from tests.running_dashboard import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "demo-secret"
@@ -125,7 +126,7 @@ class Scene:
 
     def run(self, command: list[str], **environment: str) -> AgentProcess:
         """Run any command in the agent's environment."""
-        own = {**os.environ, **self.environment, "PYTHONPATH": str(ROOT), **environment}
+        own = {**clean_environment(), **self.environment, "PYTHONPATH": str(ROOT), **environment}
         agent = AgentProcess(command, own, self.log)
         self._agents.append(agent)
         return agent
