@@ -1,4 +1,4 @@
-"""What tests of decisions start from: a watched journal whose only step waits for a person."""
+"""What tests of the fleet start from: a watched folder, and a journal in it whose only step waits for a person."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import pytest
 
 from tests.builders.fleet import swept, watched
 from tests.builders.held import a_held_step, hook
+
+
+@pytest.fixture
+def folder(tmp_path, settings):
+    """An empty folder whose journals are watched."""
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    watched(folder, settings)
+    return folder
 
 
 @pytest.fixture

@@ -20,17 +20,10 @@ from journal.reader import Reader
 from journal.store import Store
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import held, journal_file, swept, the_step, watched
-from tests.builders.held import TASK, a_held_step, hook
+from tests.builders.held import TASK, a_held_step
 from tests.journal.raw_server import answer, serving
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def server():
-    server = hook()
-    yield server
-    server.close()
 
 
 @pytest.fixture

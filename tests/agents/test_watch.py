@@ -16,15 +16,7 @@ from django.db import OperationalError
 from agents import index
 from agents.models import Beat, IndexedModelCall, IndexedTask, Job
 from agents.watch import AlreadyWatching, Watch, hold
-from tests.builders.fleet import a_run, held, journal_file, rows, watched, writing
-
-
-@pytest.fixture
-def folder(tmp_path, settings):
-    folder = tmp_path / "agents"
-    folder.mkdir()
-    watched(folder, settings)
-    return folder
+from tests.builders.fleet import a_run, held, journal_file, rows, writing
 
 
 def a_journal(path, task="t"):
