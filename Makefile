@@ -8,6 +8,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-
 	--no-emit-index-url --no-emit-find-links $(COMPILE_OPTIONS)
 PYTEST := $(BIN)/python -m pytest
 DEMO_DATA := data/demo
+# Hundreds of processes are started here: what Python compiled once is kept, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-reset up test check bench soak accept lock format install install-dev
 

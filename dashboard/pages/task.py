@@ -19,7 +19,7 @@ from dashboard.pages.task_rows import Material, Row, read, rows
 from journal.models import Task
 from journal.reader import signature
 
-LIMIT = 500  # steps a page
+LIMIT = 200  # steps a page: a live one is sent anew every few seconds
 _MOST_CHILDREN = 40
 _LEDGER_LINES = 5
 _TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed

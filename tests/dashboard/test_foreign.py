@@ -116,7 +116,7 @@ def test_a_task_longer_than_a_page_counts_all_its_steps(maker):
     builders.swept()
     page = text(signed_in().get(address("task", "long")))
     assert "1,203 steps on record, none pending" in page
-    assert "500 steps" not in page
+    assert "200 steps" not in page
 
 
 def test_our_own_long_task_counts_and_prices_all_its_steps(small_fleet):
@@ -132,6 +132,6 @@ def test_our_own_long_task_counts_and_prices_all_its_steps(small_fleet):
     builders.reread(small_fleet.triage)
     page = text(signed_in().get(small_fleet.task("long")))
     assert "601 steps" in page
-    assert "500 steps" not in page
+    assert "200 steps" not in page
     assert "3,000" in page
     assert "$0.0107" in page

@@ -187,19 +187,19 @@ def test_a_branch_stands_under_its_parent_with_own_and_childrens_cost(small_flee
     assert "cost, own / children" in page
 
 
-def test_five_hundred_steps_are_a_page_and_the_next_ones_keep_their_attempts(small_fleet):
+def test_two_hundred_steps_are_a_page_and_the_next_ones_keep_their_attempts(small_fleet):
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
         connection.execute("BEGIN")
         rows.a_task(connection, "long", revision=rows.BOOT * 2 + 1)
-        for index in range(503):
+        for index in range(203):
             rows.a_step(connection, "long", index, revision=rows.BOOT * 2 + 2 + index)
             rows.an_attempt(connection, "long", index, kind="other", revision=rows.BOOT * 2 + 2 + index)
         connection.execute("COMMIT")
     client = signed_in()
     first = text(client.get(small_fleet.task("long")))
-    assert first.count('class="step"') == 500
-    assert f'href="{small_fleet.task("long")}?after=499"' in first
-    rest = text(client.get(small_fleet.task("long") + "?after=499"))
+    assert first.count('class="step"') == 200
+    assert f'href="{small_fleet.task("long")}?after=199"' in first
+    rest = text(client.get(small_fleet.task("long") + "?after=199"))
     assert rest.count('class="step"') == 3
     assert rest.count('class="segment segment-applied"') == 3
 

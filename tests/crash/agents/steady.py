@@ -21,13 +21,19 @@ def tick(call: Any, number: int, text: str) -> dict[str, object]:
 
 
 def work(task: Any, seconds: float) -> dict[str, object]:
-    """All the steps that RATE makes of so many seconds, none before its time; what is late is caught up."""
+    """One step, and once FOLDER/watched is there all the steps that RATE makes of so many seconds, or of more until
+    FOLDER/enough is there. None before its time; what is late is caught up."""
+    task.run(tick, number=0, text="x" * 400)
+    folder = Path(os.environ["FOLDER"])
+    while not (folder / "watched").exists():
+        time.sleep(0.05)
     begun = time.monotonic()
-    steps = round(seconds * RATE)
-    for number in range(steps):
+    number = 0
+    while number < seconds * RATE or not (folder / "enough").exists():
+        number += 1
         time.sleep(max(0.0, begun + number / RATE - time.monotonic()))
         task.run(tick, number=number, text="x" * 400)
-    return {"steps": steps, "rate": steps / (time.monotonic() - begun)}
+    return {"steps": number + 1, "rate": number / (time.monotonic() - begun)}
 
 
 if __name__ == "__main__":

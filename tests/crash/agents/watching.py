@@ -1,4 +1,4 @@
-"""A reader that polls a journal as a page and the watch loop do, until SIGTERM; then it says what it saw."""
+"""A reader that polls a journal as a page and the watch loop do, until SIGTERM. It says what it saw."""
 
 from __future__ import annotations
 
@@ -30,4 +30,6 @@ if __name__ == "__main__":
             polls += 1
         except JournalUnreadable:
             busy += 1
-    Path(os.environ["FOLDER"], f"watching-{sys.argv[1]}").write_text(f"{polls} {busy} {seen}")
+        told = Path(os.environ["FOLDER"], f"watching-{sys.argv[1]}")
+        told.with_suffix(".new").write_text(f"{polls} {busy} {seen}")
+        told.with_suffix(".new").replace(told)
