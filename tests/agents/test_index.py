@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -11,6 +12,7 @@ from agents.models import IndexedModelCall, IndexedTask, PendingIntent, SpendHou
 from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED
 from agents.money import Money
 from journal import clock
+from journal.providers.profile import python_profile
 from tests.builders.fleet import a_model_call, a_run, held, journal_file, reread, rows, swept, watched, writing
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +54,8 @@ def test_a_batch_applied_twice_counts_once(path):
     assert IndexedModelCall.objects.count() == 1
 
 
-def test_a_call_that_ends_later_replaces_its_open_row(path):
+def test_a_call_that_ends_later_replaces_its_open_row(path, monkeypatch):
+    monkeypatch.setattr(clock, "wall", lambda: clock.parse(rows.WHEN))
     with writing(path) as connection:
         rows.a_step(connection, index=1, effect="model", revision=BOOT + 10)
         a_model_call(connection, index=1, state="open", in_uncached=None, out_visible=None, revision=BOOT + 11)
@@ -181,11 +184,8 @@ def test_a_step_its_agent_is_at_is_in_flight(path):
         assert fleet.pending().items[0].state == IN_FLIGHT
 
 
-def test_an_idempotent_python_tool_is_replayed_next_and_its_window_is_told(path):
-    from datetime import timedelta
-
-    from journal.providers.profile import python_profile
-
+def test_an_idempotent_python_tool_is_replayed_next_and_its_window_is_told(path, monkeypatch):
+    monkeypatch.setattr(clock, "wall", lambda: clock.parse(rows.WHEN))
     profile = python_profile(timedelta(days=400), False, None)
     a_pending_step(path, profile_json=profile.canonical)
     reread(journal_file(path))
