@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final, get_args
+
 from django import forms
 
 from agents.fleet import STATES
+from journal.reader.stored import Name
 
-PAYLOADS = ("arguments", "output", "body")
+PAYLOADS: Final[tuple[Name, ...]] = get_args(Name)
 _HIGHEST = 2**63 - 1
 
 

@@ -7,10 +7,9 @@ from django.views.decorators.http import require_safe
 
 from agents import audit
 from dashboard.access import can_decide, can_see_payloads, require_role
-from dashboard.forms import shown_whole
+from dashboard.forms import PAYLOADS, shown_whole
 from dashboard.pages import step as step_page
 from dashboard.pages.opening import Opened
-from dashboard.pages.payload import encoded
 from dashboard.render import page_or_part
 from dashboard.views.opening import reads_journal
 from journal.models import Step
@@ -41,8 +40,9 @@ def step(request: HttpRequest, opened: Opened, task_id: str, step_index: int) ->
 @reads_journal
 def download(request: HttpRequest, opened: Opened, task_id: str, step_index: int, name: str) -> HttpResponse:
     """The stored bytes of one payload as an attachment, never as something a browser would render."""
-    found = get_step_or_404(opened, task_id, step_index)
-    data = _bytes(opened, found, name)
+    get_step_or_404(opened, task_id, step_index)
+    wanted = next((one for one in PAYLOADS if one == name), None)
+    data = opened.reader.stored(task_id, step_index, wanted) if wanted else None
     if data is None:
         raise Http404("The journal holds no such payload.")
     audit.record(
@@ -60,11 +60,3 @@ def get_step_or_404(opened: Opened, task_id: str, step_index: int) -> Step:
     if found is None:
         raise Http404("No such step in this journal.")
     return found
-
-
-def _bytes(opened: Opened, step: Step, name: str) -> bytes | None:
-    if name == "body":
-        request = opened.reader.request(step.task_id, step.step_index)
-        return request.body if request else None
-    text = step.arguments_json if name == "arguments" else step.output_json
-    return None if text is None else encoded(text)

@@ -69,6 +69,15 @@ def _at(dialect: Dialect, index: int) -> str:
     return f"({column} = ? OR typeof({column}) NOT IN ('integer', 'real') OR {column} <> CAST({column} AS INTEGER))"
 
 
+def place_of(
+    connection: sqlite3.Connection, dialect: Dialect, task_id: str, index: int
+) -> tuple[str, tuple[object, ...]]:
+    """The condition, and its values, for the row that is shown as this step."""
+    same, ids = _same_task(connection, dialect, task_id)
+    # The first of several in the order of the list.
+    return f"{same} AND {_at(dialect, index)} ORDER BY {dialect.step_index} LIMIT 1", (*ids, index)
+
+
 def _step(cells: Cells, dialect: Dialect) -> Step:
     task_id = _task_id(cells)
     built = rows.step(cells)
@@ -107,9 +116,7 @@ def steps(
 
 def step(connection: sqlite3.Connection, dialect: Dialect, task_id: str, index: int, *, cap: int) -> Step | None:
     """One step with its payload."""
-    same, ids = _same_task(connection, dialect, task_id)
-    # The first of several in the order of the list.
-    where, key = f"{same} AND {_at(dialect, index)} ORDER BY {dialect.step_index} LIMIT 1", (*ids, index)
+    where, key = place_of(connection, dialect, task_id, index)
     found = rows.fetch(connection, f"{_select(dialect)} WHERE {where}", key)
     if not found:
         return None

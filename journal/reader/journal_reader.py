@@ -10,7 +10,7 @@ from typing import TypeVar
 from journal import dialects
 from journal.journal_state import JournalState
 from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, Task
-from journal.reader import changes, connect, foreign, history, own_steps, own_tasks, payloads
+from journal.reader import changes, connect, foreign, history, own_steps, own_tasks, payloads, stored
 from journal.reader.changes import Changes
 from journal.reader.files import look
 from journal.reader.pages import Page
@@ -96,6 +96,18 @@ class Reader:
         return self._read(
             lambda c: own_steps.step(c, task_id, index, cap=cap),
             lambda c, dialect: foreign.step(c, dialect, task_id, index, cap=cap),
+        )
+
+    def stored(self, task_id: str, index: int, name: stored.Name) -> bytes | None:
+        """All bytes of one payload exactly as they are stored; None where there is none.
+
+        JournalUnreadable (`too_big`) for one that is longer than an output may be: never a part of it.
+        """
+        if not _is_text(task_id) or not _is_integer(index):
+            return None
+        return self._read(
+            lambda c: stored.own(c, task_id, index, name),
+            lambda c, dialect: stored.of_others(c, dialect, task_id, index, name),
         )
 
     def attempts(self, task_id: str, index: history.Place = None) -> list[Attempt]:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from agents.models import AuditEvent
+from journal.reader import stored
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
@@ -52,6 +53,16 @@ def test_a_tampered_payload_is_told(small_fleet):
         )
     page = text(signed_in("operator").get(small_fleet.step(2)))
     assert page.count("recomputed: DIFFERS") == 2
+
+
+def test_an_effect_that_may_exist_twice_is_told_on_the_step_and_its_timeline(small_fleet):
+    assert "may exist twice" not in text(signed_in().get(small_fleet.step(2)))
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        alarm = "The provider did not mark this answer as a replay: the effect may exist twice."
+        connection.execute("UPDATE agent_step_journal SET alarm = ? WHERE step_index = 2", (alarm,))
+    for url in (small_fleet.step(2), small_fleet.task()):
+        page = text(signed_in().get(url))
+        assert page.count("the effect may exist twice") == 1
 
 
 def test_a_pending_step_polls_and_a_settled_one_does_not(small_fleet):
@@ -101,6 +112,41 @@ def test_a_download_is_an_attachment_of_the_exact_bytes_and_audited(small_fleet)
     assert signed_in("operator").post(url).status_code == 405
 
 
+def test_a_download_is_the_whole_payload_however_long(small_fleet):
+    text_of = {name: f'{{"{name}": "{"ä" * 700_000}"}}'.encode() for name in ("arguments", "output", "body")}
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.a_step(connection, "report/42?", 3, output_ref="abc", revision=rows.BOOT * 2 + 1)
+        connection.execute(
+            "UPDATE agent_step_journal SET arguments_json = ? WHERE step_index = 3", (text_of["arguments"].decode(),)
+        )
+        rows.insert(connection, "agent_body", sha256="abc", body=text_of["output"].decode())
+        request = {"method": "POST", "url": "http://h/", "headers_json": "[]", "refs_json": "[]", "sha256": "x"}
+        place = {"task_id": "report/42?", "step_index": 3, "key_generation": 0, "created_at": rows.WHEN}
+        rows.insert(connection, "agent_request", **place, **request, body=text_of["body"])
+    client = signed_in("operator")
+    for name, whole in text_of.items():
+        assert client.get(small_fleet.step(3) + f"bytes/{name}/").content == whole
+    assert "download 1,400,017 bytes" in text(client.get(small_fleet.step(3)))
+
+
+def test_a_download_of_broken_text_is_the_broken_bytes(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        connection.execute(
+            "UPDATE agent_step_journal SET arguments_json = CAST(X'22FF22' AS TEXT) WHERE tool_name = 'open_issue'"
+        )
+    assert signed_in("operator").get(small_fleet.step(2) + "bytes/arguments/").content == b'"\xff"'
+
+
+def test_a_payload_too_long_to_hand_out_is_refused_in_words_and_never_cut(small_fleet, monkeypatch):
+    monkeypatch.setattr(stored, "MOST", 20)
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.a_step(connection, "report/42?", 3, arguments={"text": "x" * 20}, revision=rows.BOOT * 2 + 1)
+    response = signed_in("operator").get(small_fleet.step(3) + "bytes/arguments/")
+    assert response.status_code == 503
+    assert "arguments: longer than 20 bytes, the most that is handed out at once." in text(response)
+    assert not AuditEvent.objects.filter(action="payload.download").exists()
+
+
 def test_a_hash_only_journal_shows_its_step_and_says_it_cannot_be_replayed(tmp_path, settings, db):
     path = tmp_path / "foreign.db"
     with rows.writer(path, mode="delete") as connection:
@@ -113,6 +159,7 @@ def test_a_hash_only_journal_shows_its_step_and_says_it_cannot_be_replayed(tmp_p
             tool_name="send",
             args_hash="ab" * 32,
             status="pending",
+            output="asked",
             created_at="2026-11-01 10:00:00",
         )
     connection.close()
@@ -124,4 +171,6 @@ def test_a_hash_only_journal_shows_its_step_and_says_it_cannot_be_replayed(tmp_p
     page = text(client.get(f"/steps/{pk}/b2xkIzE/0/"))
     assert "can never be replayed" in page
     assert "Approve replay" not in page
+    assert client.get(f"/steps/{pk}/b2xkIzE/0/bytes/output/").content == b"asked"
+    assert client.get(f"/steps/{pk}/b2xkIzE/0/bytes/arguments/").status_code == 404
     assert "never replayable" in text(client.get("/journals/"))
