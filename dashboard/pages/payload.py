@@ -106,6 +106,8 @@ def payload_proof(step: Step, arguments: Payload | None, request: FrozenRequest 
     stored = step.payload_sha256 or ""
     if not stored:
         return Equality("", None, "the journal holds no payload hash")
+    if request is not None and (request.body_bytes or 0) > len(request.body):
+        return Equality(stored, None, "not recomputed: longer than a page reads")
     if request is not None:
         made = freeze.digest(request.method, request.url, request.headers, request.body, request.refs)
     elif step.transport == "http":
@@ -120,7 +122,7 @@ def payload_proof(step: Step, arguments: Payload | None, request: FrozenRequest 
 def of_request(request: FrozenRequest, proof: Equality, *, reveal: bool, all_: bool) -> SentRequest:
     """The frozen request as it goes out, credentials by name."""
     text = request.body.decode("utf-8", "surrogateescape")
-    body = of_text("body", "Body", text, len(request.body), reveal=reveal, all_=all_)
+    body = of_text("body", "Body", text, request.body_bytes, reveal=reveal, all_=all_)
     return SentRequest(
         method=request.method,
         host=host(request.url),

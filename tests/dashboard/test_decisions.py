@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from agents.models import AuditEvent, Job, JournalFile, PendingIntent
 from dashboard import binding
+from dashboard.pages import payload
 from dashboard.pages.verbs import verb_of
 from journal import clock
 from tests.builders import fleet
@@ -59,6 +60,20 @@ def test_the_final_button_names_its_effect(held):
     page = text(signed_in("operator").get(held("decide", "replay")))
     assert re.search(r"Approve replay: sends 16 bytes to 127\.0\.0\.1:\d+", page)
     assert "autofocus" not in page
+
+
+def test_a_body_longer_than_a_page_reads_has_its_whole_length_and_raises_no_false_alarm(held, monkeypatch):
+    monkeypatch.setattr(payload, "REQUEST", 10)
+    client = signed_in("operator")
+    confirm, step = text(client.get(held("decide", "replay"))), text(client.get(held()))
+    assert re.search(r"Approve replay: sends 16 bytes to 127\.0\.0\.1:\d+", confirm)
+    assert "download the whole body" in confirm
+    assert 'body: <span class="digits">16 bytes</span>' in step
+    for page in (confirm, step):
+        assert "not recomputed: longer than a page reads" in page
+        assert "DIFFERS" not in page
+        assert "Something changed this journal from outside" not in page
+    assert client.get(held("download", "body")).content == b'{"text":"hello"}'
 
 
 def test_a_replay_at_a_provider_without_keys_promises_nothing_of_a_key(held):
