@@ -107,7 +107,7 @@ def test_a_submitted_task_is_on_the_platter_when_submit_returns(path, world):
 
 
 def test_the_mark_of_a_replay_is_synced_before_the_replay(path, world):
-    world.fail = SystemExit()  # type: ignore[assignment]
+    world.fail = SystemExit()
     with suppress(SystemExit), opened(path, world) as journal, journal.task("t") as task:
         task.run(world.write, "p")
     world.fail = None
