@@ -42,12 +42,15 @@ def request(
     output_json: str = "",
     reference: str = "",
     message_id: str = "",
+    expires_at: datetime | None = None,
 ) -> Job:
     """Ask the worker to query a status (`query_status`) or to deliver a decision (`decision`).
 
     While a job of this kind is open for the same step and binding, that job is returned whoever asks. A page puts one
     `message_id` (32 hex digits) into each form it shows: the same form posted again returns the same job, even after
-    it ended. Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input,
+    it ended. `expires_at` is what that page said; without one the job has the setting's time from now on.
+
+    Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input,
     OtherDecision while another decision about the same step is open: nobody is told that theirs was taken.
     """
     wanted = Job(
@@ -63,6 +66,7 @@ def request(
         reference=reference.strip(),
         reason=reason.strip(),
         message_id=message_id,
+        expires_at=expires_at,
     )
     return _ask(wanted, actor, journal)
 
@@ -75,7 +79,8 @@ def _ask(wanted: Job, actor: Person, journal: JournalFile) -> Job:
     _check(wanted, journal)
     wanted.message_id = _message_id(wanted.message_id)
     wanted.created_at = wanted.enqueued_at = clock.wall()
-    wanted.expires_at = wanted.created_at + timedelta(seconds=settings.STEPKEEPER_DECISION_TTL)
+    if wanted.expires_at is None:
+        wanted.expires_at = wanted.created_at + timedelta(seconds=settings.STEPKEEPER_DECISION_TTL)
     wanted.sentence = "Waiting for the worker."
     with transaction.atomic():
         job, made = _make_once(wanted)

@@ -151,6 +151,7 @@ def _ask(
             output_json=values.get("output", ""),
             reference=values.get("reference", ""),
             message_id=bound.nonce,
+            expires_at=bound.expires_at,
         )
     except OtherDecision as error:
         return _stale(request, opened, step, kind, (error.message,), cause=_TAKEN)

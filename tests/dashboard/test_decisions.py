@@ -214,6 +214,18 @@ def test_a_page_older_than_a_decision_may_be_decides_nothing(held, monkeypatch, 
     assert "older than a decision may be" in text(response)
 
 
+def test_a_decision_expires_when_the_page_said_not_a_whole_time_after_it_was_sent(held, monkeypatch, settings):
+    client = signed_in("operator")
+    opened = clock.wall()
+    page = text(client.get(held("decide", "replay")))
+    said = binding.unseal(sealed(page)).expires_at
+    monkeypatch.setattr(clock, "wall", lambda: said - timedelta(seconds=1))
+    assert client.post(held("decide", "replay"), form(page)).status_code == 302
+    job = Job.objects.get()
+    assert job.expires_at == said < opened + timedelta(seconds=settings.STEPKEEPER_DECISION_TTL + 60)
+    assert f'datetime="{clock.text(said)}"' in text(client.get(reverse("job", args=[job.uuid])))
+
+
 def test_while_a_job_is_open_the_step_leads_to_it_and_offers_nothing_else(held):
     client = signed_in("operator")
     client.post(held("decide", "replay"), form(text(client.get(held("decide", "replay")))))
