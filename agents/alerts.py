@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Case, IntegerField, Q, Value, When
+from django.db.models import Case, Count, IntegerField, Min, Q, Value, When
 
 from agents import disk, health
 from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
@@ -20,6 +20,12 @@ from journal import clock
 log = logging.getLogger(__name__)
 
 PAGE = 100
+_RANK = Case(
+    When(closed_at__isnull=False, then=Value(2)),
+    When(level=CRITICAL, then=Value(0)),
+    default=Value(1),
+    output_field=IntegerField(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +54,21 @@ class AlertLine:
     closed_at: datetime | None
 
 
-def lines(*, after: str = "", limit: int = PAGE, open_only: bool = False) -> Page[AlertLine]:
-    """Newest first. Raises ValueError for a cursor that is none."""
-    rows = Alert.objects.order_by("-opened_at", "-id")
-    if open_only:
-        rows = rows.filter(closed_at=None)
+def lines(*, after: str = "", limit: int = PAGE) -> Page[AlertLine]:
+    """Open alerts, critical ones first, then what is over; the newest of each kind first.
+
+    Raises ValueError for a cursor that is none.
+    """
+    rows = Alert.objects.annotate(rank=_RANK).order_by("rank", "-opened_at", "-id")
     last = parse_cursor(after)
     if last:
-        rows = rows.filter(Q(opened_at__lt=last[0]) | Q(opened_at=last[0], id__lt=last[1]))
+        older = Q(opened_at__lt=last.at) | Q(opened_at=last.at, id__lt=last.row_id)
+        rows = rows.filter(Q(rank__gt=last.rank) | Q(rank=last.rank) & older)
     found = list(rows[: limit + 1])
-    more = cursor(found[limit - 1].opened_at, found[limit - 1].pk) if len(found) > limit else None
+    more = (
+        cursor(found[limit - 1].opened_at, found[limit - 1].pk, found[limit - 1].rank) if len(found) > limit else None
+    )
     return Page(tuple(_line(row) for row in found[:limit]), more)
-
-
-def open_lines(limit: int = PAGE) -> list[AlertLine]:
-    """Open alerts, critical ones first, the oldest of each level first."""
-    rank = Case(When(level=CRITICAL, then=Value(0)), default=Value(1), output_field=IntegerField())
-    return [_line(row) for row in Alert.objects.filter(closed_at=None).order_by(rank, "opened_at", "id")[:limit]]
 
 
 def evaluate(*, watching_since: datetime) -> None:
@@ -149,20 +153,19 @@ def _journals(open_wals: set[str]) -> list[Finding]:
 def _intents(now: datetime) -> list[Finding]:
     """One alert per journal: a hundred held steps of one agent are one thing to look at."""
     limit = timedelta(seconds=settings.STEPKEEPER_INTENT_ALERT)
-    late: dict[int, list[PendingIntent]] = {}
-    for row in (
+    late = (
         PendingIntent.objects.filter(dated=True, since__lt=now - limit)
-        .select_related("journal")
-        .order_by("since")[:1000]
-    ):
-        late.setdefault(row.journal_id, []).append(row)
+        .values("journal_id", "journal__path", "journal__agent")
+        .annotate(pending=Count("pk"), held=Count("pk", filter=Q(state=HELD)), oldest=Min("since"))
+        .order_by("oldest")
+    )
     found = []
-    for pk, rows in late.items():
-        held = sum(row.state == HELD for row in rows)
-        what = f"{held} held" if held == len(rows) else f"{len(rows)} pending, {held} of them held"
-        sentence = f"Agent {rows[0].agent}: intents unsettled for over {span(limit)}: {what}."
+    for row in late:
+        pending, held = row["pending"], row["held"]
+        what = f"{held:,} held" if held == pending else f"{pending:,} pending, {held:,} of them held"
+        sentence = f"Agent {row['journal__agent']}: intents unsettled for over {span(limit)}: {what}."
         hint = "Decide them on the pending page." if held else "Its agent has to run for them to be settled."
-        found.append(Finding("intent", rows[0].journal.path, WARNING, sentence, hint, pk))
+        found.append(Finding("intent", row["journal__path"], WARNING, sentence, hint, row["journal_id"]))
     return found
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Min, Q
+from django.db.models import Case, Count, IntegerField, Min, Q, Value, When
 
 from agents import disk, spend
 from agents.agent_state import agent_line
@@ -16,7 +17,7 @@ from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingInt
 from agents.models.alert import CRITICAL
 from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.job import OPEN_STATES
-from agents.models.pending_intent import HELD
+from agents.models.pending_intent import FOREIGN, HELD
 from agents.paging import Page, cursor, parse_cursor
 from agents.rows import intent_line, journal_line, task_line
 from agents.sentences import overview_sentence
@@ -26,6 +27,10 @@ PAGE = 50
 RECENT = 8
 # Watch sweeps each second and beats at least every five.
 STALE_AFTER = timedelta(seconds=15)
+# What waits for a person first, then what settles by itself, then what nothing here settles.
+_RANK = Case(
+    When(state=HELD, then=Value(0)), When(state=FOREIGN, then=Value(2)), default=Value(1), output_field=IntegerField()
+)
 STATES = ("queued", "running", "waiting", "crashed", "hung", "unresolved", "completed", "failed", "cancelled")
 
 
@@ -127,8 +132,11 @@ def agents() -> list[str]:
 def pending(
     *, held_only: bool = False, agent: str = "", journal_id: int | None = None, after: str = "", limit: int = PAGE
 ) -> Page[IntentLine]:
-    """Pending intents of all journals, oldest first. Raises ValueError for a cursor that is none."""
-    rows = PendingIntent.objects.order_by("since", "id")
+    """Pending intents of all journals: held ones, then those that settle by themselves, then those of other makers.
+
+    Each kind oldest first. Raises ValueError for a cursor that is none.
+    """
+    rows = PendingIntent.objects.annotate(rank=_RANK).order_by("rank", "since", "id")
     if held_only:
         rows = rows.filter(state=HELD)
     if agent:
@@ -137,11 +145,17 @@ def pending(
         rows = rows.filter(journal_id=journal_id)
     last = parse_cursor(after)
     if last:
-        rows = rows.filter(Q(since__gt=last[0]) | Q(since=last[0], id__gt=last[1]))
+        later = Q(since__gt=last.at) | Q(since=last.at, id__gt=last.row_id)
+        rows = rows.filter(Q(rank__gt=last.rank) | Q(rank=last.rank) & later)
     found = list(rows[: limit + 1])
-    more = cursor(found[limit - 1].since, found[limit - 1].pk) if len(found) > limit else None
+    more = cursor(found[limit - 1].since, found[limit - 1].pk, found[limit - 1].rank) if len(found) > limit else None
     jobs = _open_jobs(found[:limit])
     return Page(tuple(intent_line(row, jobs) for row in found[:limit]), more)
+
+
+def held() -> int:
+    """How many intents of all journals wait for a person."""
+    return PendingIntent.objects.filter(state=HELD).count()
 
 
 def intent(journal_id: int, task_id: str, step_index: int) -> IntentLine | None:
@@ -199,6 +213,6 @@ def _pending_counts() -> dict[str, Any]:
     )
 
 
-def _open_jobs(rows: list[PendingIntent]) -> dict[tuple[int | None, str, int | None], str]:
+def _open_jobs(rows: Sequence[PendingIntent]) -> dict[tuple[int | None, str, int | None], str]:
     jobs = Job.objects.filter(state__in=OPEN_STATES, journal_id__in={row.journal_id for row in rows})
     return {(job.journal_id, job.task_id, job.step_index): str(job.uuid) for job in jobs.order_by("-created_at")}

@@ -7,7 +7,7 @@ import binascii
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from journal import clock
 
@@ -22,20 +22,29 @@ class Page(Generic[Item]):
     next_cursor: str | None = None
 
 
-def cursor(at: datetime, row_id: int) -> str:
-    """The opaque text that stands for a row in a list ordered by time and row id."""
-    return base64.urlsafe_b64encode(json.dumps([clock.text(at), row_id]).encode()).decode().rstrip("=")
+class Place(NamedTuple):
+    """A row's place in a list ordered by rank, time and row id; a list without ranks has rank 0 alone."""
+
+    at: datetime
+    row_id: int
+    rank: int = 0
 
 
-def parse_cursor(text: str) -> tuple[datetime, int] | None:
-    """The row a cursor stands for; None for the empty text. Raises ValueError for any other text."""
+def cursor(at: datetime, row_id: int, rank: int = 0) -> str:
+    """The opaque text that stands for a row's place."""
+    return base64.urlsafe_b64encode(json.dumps([clock.text(at), row_id, rank]).encode()).decode().rstrip("=")
+
+
+def parse_cursor(text: str) -> Place | None:
+    """The place a cursor stands for; None for the empty text. Raises ValueError for any other text."""
     if not text:
         return None
     try:
-        at, row_id = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        at, *numbers = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        row_id, rank = numbers
         moment = clock.parse(at)
     except (binascii.Error, ValueError, TypeError, UnicodeError) as error:
         raise ValueError(f"Not a cursor: {text[:40]!r}. Start again from the first page.") from error
-    if not isinstance(row_id, int) or not 0 <= row_id < 2**63:
+    if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
         raise ValueError(f"Not a cursor: {text[:40]!r}. Start again from the first page.")
-    return moment, row_id
+    return Place(moment, row_id, rank)

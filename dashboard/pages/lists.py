@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from agents import alerts, audit, fleet
 from agents.lines import JournalLine
@@ -11,12 +14,18 @@ from agents.lines import JournalLine
 
 @dataclass(frozen=True, slots=True)
 class AlertsPage:
-    """Open alerts first, then what has closed."""
+    """Open alerts first, then what has closed. `first_href` is empty on the first page."""
 
     open: tuple[alerts.AlertLine, ...]
     closed: tuple[alerts.AlertLine, ...]
-    next_cursor: str | None
+    href: str
+    next_href: str
+    first_href: str
     version: str
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.open and not self.closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +57,20 @@ class JournalsPage:
 def alerts_page(after: str) -> AlertsPage:
     """One page of alerts. Raises ValueError for a cursor that is none."""
     page = alerts.lines(after=after)
-    open_lines = tuple(alerts.open_lines()) if not after else ()
-    closed = tuple(line for line in page.items if line.closed_at is not None)
-    return AlertsPage(open_lines, closed, page.next_cursor, digest(open_lines, closed))
+    url = reverse("alerts")
+    return AlertsPage(
+        open=tuple(line for line in page.items if line.closed_at is None),
+        closed=tuple(line for line in page.items if line.closed_at is not None),
+        href=paged(url, after),
+        next_href=paged(url, page.next_cursor) if page.next_cursor else "",
+        first_href=url if after else "",
+        version=digest(page),
+    )
+
+
+def paged(url: str, after: str) -> str:
+    """The address of the page of a list that begins after a cursor; without one, of its first page."""
+    return f"{url}?{urlencode({'after': after})}" if after else url
 
 
 def digest(*told: object) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.urls import reverse
 
 from agents import fleet
 from agents.lines import IntentLine
@@ -12,6 +13,7 @@ from agents.models.pending_intent import FOREIGN
 from dashboard import wording
 from dashboard.addresses import encode
 from dashboard.pages.choices import Offered, of_line
+from dashboard.pages.lists import digest, paged
 from dashboard.signals import lower
 from journal import clock
 from journal.holds import HOLDS, Hold
@@ -44,13 +46,18 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """The queue: what waits for a person first, then what time or recovery settles, then what other makers wrote."""
+    """The queue: what waits for a person first, then what time or recovery settles, then what other makers wrote.
+
+    `sentence` is about all of it, not about this page of it; `first_href` is empty on the first page.
+    """
 
     held: tuple[Waiting, ...]
     others: tuple[Waiting, ...]
     foreign: tuple[Waiting, ...]
     sentence: str
-    next_cursor: str | None
+    href: str
+    next_href: str
+    first_href: str
     version: str
 
     @property
@@ -59,21 +66,19 @@ class PendingPage:
 
 
 def build(*, decides: bool, reveal: bool, after: str) -> PendingPage:
-    """Pending intents of all journals, oldest first. Raises ValueError for a cursor that is none."""
+    """A page of the pending intents of all journals. Raises ValueError for a cursor that is none."""
     now = clock.wall()
-    page = fleet.pending(after=after, limit=LIMIT)
-    lines = page.items
-    waiting = tuple(_waiting(line, now, decides=decides, reveal=reveal) for line in lines)
-    held = tuple(each for each in waiting if each.line.needs_person)
-    others = tuple(each for each in waiting if not each.line.needs_person and each.line.state != FOREIGN)
-    foreign = tuple(each for each in waiting if each.line.state == FOREIGN)
+    page, held, url = fleet.pending(after=after, limit=LIMIT), fleet.held(), reverse("pending")
+    waiting = tuple(_waiting(line, now, decides=decides, reveal=reveal) for line in page.items)
     return PendingPage(
-        held,
-        others,
-        foreign,
-        _sentence(held, others or foreign, more=bool(page.next_cursor)),
-        page.next_cursor,
-        hashlib.sha256(repr(lines).encode("utf-8", "backslashreplace")).hexdigest()[:16],
+        held=tuple(each for each in waiting if each.line.needs_person),
+        others=tuple(each for each in waiting if not each.line.needs_person and each.line.state != FOREIGN),
+        foreign=tuple(each for each in waiting if each.line.state == FOREIGN),
+        sentence=_sentence(held, others=bool(after or waiting)),
+        href=paged(url, after),
+        next_href=paged(url, page.next_cursor) if page.next_cursor else "",
+        first_href=url if after else "",
+        version=digest(page, held),
     )
 
 
@@ -99,8 +104,7 @@ def _waiting(line: IntentLine, now: datetime, *, decides: bool, reveal: bool) ->
     )
 
 
-def _sentence(held: tuple[Waiting, ...], others: tuple[Waiting, ...], *, more: bool) -> str:
+def _sentence(held: int, *, others: bool) -> str:
     if not held:
         return "Nothing waits for you." if others else "Nothing is pending."
-    many = f"{len(held)}+" if more else str(len(held))
-    return "One intent waits for you." if many == "1" else f"{many} intents wait for you."
+    return "One intent waits for you." if held == 1 else f"{held:,} intents wait for you."

@@ -103,7 +103,9 @@ def _queue() -> PendingPage:
         (_intent(0, LONG, "in_flight", ""),),
         (_intent(3, "send_mail", "foreign", ""),),
         "2 intents wait for you.",
-        None,
+        "#",
+        "",
+        "",
         "",
     )
 

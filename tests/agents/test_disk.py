@@ -121,6 +121,17 @@ class TestAlerts:
         volume.save()
         alerts.evaluate(watching_since=clock.wall())
 
+    def late(self, journal, index, since, state="held"):
+        return PendingIntent(
+            journal=journal,
+            task_id="t",
+            step_index=index,
+            tool_name="send",
+            state=state,
+            since=since,
+            decided_at=since,
+        )
+
     def test_a_volume_that_wavers_around_its_threshold_opens_one_alert(self, volume):
         for percent in (79, 81, 79, 81, 78.5, 80):
             self.fill(volume, percent)
@@ -148,38 +159,42 @@ class TestAlerts:
         JournalFile.objects.update(kind="truncated", sentence="It is cut off.")
         alerts.evaluate(watching_since=clock.wall())
         alerts.evaluate(watching_since=clock.wall())
-        line = alerts.open_lines()[0]
+        line = alerts.lines().items[0]
         assert (line.kind, line.sentence) == ("journal", "Journal /a.db: It is cut off.")
         JournalFile.objects.update(sentence="Journal /a.db: it is no database. (SQLITE_NOTADB)")
         alerts.evaluate(watching_since=clock.wall())
-        assert alerts.open_lines()[0].sentence == "Journal /a.db: it is no database. (SQLITE_NOTADB)"
+        assert alerts.lines().items[0].sentence == "Journal /a.db: it is no database. (SQLITE_NOTADB)"
         assert Alert.objects.count() == 1
 
     @pytest.mark.parametrize(("limit", "words"), [(600, "10 min: 2 held"), (5, "5 s: 3 held")])
     def test_late_intents_of_one_agent_are_one_alert(self, volume, settings, limit, words):
         settings.STEPKEEPER_INTENT_ALERT = limit
         now = clock.wall()
+        JournalFile.objects.update(agent="triage")
         for index, minutes in enumerate((5, 20, 30)):
-            PendingIntent.objects.create(
-                journal=JournalFile.objects.get(),
-                task_id="t",
-                step_index=index,
-                agent="triage",
-                tool_name="send",
-                state="held",
-                since=now - timedelta(minutes=minutes),
-                decided_at=now,
-            )
+            self.late(JournalFile.objects.get(), index, now - timedelta(minutes=minutes)).save()
         alerts.evaluate(watching_since=now)
-        assert alerts.open_lines()[0].sentence == f"Agent triage: intents unsettled for over {words}."
+        assert alerts.lines().items[0].sentence == f"Agent triage: intents unsettled for over {words}."
+
+    def test_a_thousand_late_intents_of_one_agent_hide_no_other_agents(self, volume):
+        now = clock.wall()
+        full = JournalFile.objects.create(path="/full.db", agent="full", found_at=now, seen_at=now)
+        other = JournalFile.objects.create(path="/other.db", agent="other", found_at=now, seen_at=now)
+        hours = [now - timedelta(hours=2), now - timedelta(hours=1)]
+        PendingIntent.objects.bulk_create(self.late(full, n, hours[0], "unresolved") for n in range(1000))
+        PendingIntent.objects.bulk_create([self.late(other, 0, hours[1]), self.late(other, 1, hours[1], "unresolved")])
+        alerts.evaluate(watching_since=now)
+        assert {line.sentence for line in alerts.lines().items} == {
+            "Agent full: intents unsettled for over 10 min: 1,000 pending, 0 of them held.",
+            "Agent other: intents unsettled for over 10 min: 2 pending, 1 of them held.",
+        }
 
     def test_a_worker_that_does_not_answer_is_critical_once_it_had_time_to(self, volume):
         Beat.objects.update(beaten_at=clock.wall() - timedelta(minutes=5))
         alerts.evaluate(watching_since=clock.wall())
         assert not Alert.objects.exists(), "watch itself has only just begun"
         alerts.evaluate(watching_since=clock.wall() - timedelta(minutes=5))
-        assert alerts.open_lines()[0].level == "critical"
+        assert alerts.lines().items[0].level == "critical"
         Beat.objects.update(beaten_at=clock.wall())
         alerts.evaluate(watching_since=clock.wall() - timedelta(minutes=5))
-        assert not alerts.open_lines()
         assert alerts.lines().items[0].closed_at is not None

@@ -60,11 +60,23 @@ def part_of(url: str, part: str) -> str:
     return text(signed_in().get(url, headers={"HX-Request": "true", "HX-Target": part}))
 
 
-def assert_unchanged_is_204(url: str, *, part: str, page: str) -> None:
-    """A poll that names the version it shows gets 204 and nothing to swap."""
+def poll_of(part: str, page: str) -> str:
+    """The address a part asks again by itself."""
     found = re.search(rf'id="{part}"[^>]*hx-get="([^"]*version=[^"]+)"', page)
     assert found, "the part does not poll"
-    poll = found[1].replace("&amp;", "&")
+    return found[1].replace("&amp;", "&")
+
+
+def assert_a_poll_brings_the_same_page(*, part: str, page: str) -> None:
+    """What is swapped in once something changed is the part that was shown, not another page of its list."""
+    poll = poll_of(part, page).rpartition("=")[0] + "=old"
+    answer = signed_in().get(poll, headers={"HX-Request": "true", "HX-Target": part})
+    assert text(answer).strip() in page
+
+
+def assert_unchanged_is_204(url: str, *, part: str, page: str) -> None:
+    """A poll that names the version it shows gets 204 and nothing to swap."""
+    poll = poll_of(part, page)
     assert poll.split("?")[0] == url.split("?")[0]
     answer = signed_in().get(poll, headers={"HX-Request": "true", "HX-Target": part})
     assert (answer.status_code, answer.content) == (204, b"")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
 
-from agents import audit
+from agents import alerts, audit
 from agents.models import Alert, JournalFile, Volume
 from journal import clock
 from tests.builders import fleet
 from tests.dashboard.conftest import HOSTILE
-from tests.dashboard.ladder import assert_page, assert_unchanged_is_204, signed_in, text
+from tests.dashboard.ladder import (
+    assert_a_poll_brings_the_same_page,
+    assert_page,
+    assert_unchanged_is_204,
+    signed_in,
+    text,
+)
 
 pytestmark = pytest.mark.django_db
 PAGES = {
@@ -103,6 +110,33 @@ def test_open_alerts_stand_first_and_closed_ones_below(small_fleet):
     page = text(signed_in().get("/alerts/"))
     assert page.index("&lt;/div&gt; 1") < page.index("<h2>Over</h2>") < page.index("&lt;/div&gt; 2")
     assert_unchanged_is_204("/alerts/", part="alerts-list", page=page)
+
+
+def test_open_alerts_go_on_on_the_next_page_which_does_not_say_that_nothing_is_wrong(db, still_clock, monkeypatch):
+    now, page_of = still_clock, alerts.lines
+    monkeypatch.setattr(alerts, "lines", lambda *, after="": page_of(after=after, limit=3))
+    for number in range(7):  # 0 and 1 are over; 2, 3, 4, 5 wrong; 6 critical
+        Alert.objects.create(
+            kind="journal",
+            subject=str(number),
+            level="critical" if number == 6 else "warning",
+            sentence=f"Thing {number}.",
+            opened_at=now + timedelta(seconds=number // 2),
+            changed_at=now,
+            closed_at=now if number < 2 else None,
+        )
+    client, url, told = signed_in(), "/alerts/", []
+    while url:
+        page = text(client.get(url))
+        told.append(re.findall(r"Thing (\d)", page))
+        assert "Nothing is wrong" not in page
+        assert_unchanged_is_204(url, part="alerts-list", page=page)
+        assert_a_poll_brings_the_same_page(part="alerts-list", page=page)
+        more = re.search(r'href="(/alerts/\?after=[^"]+)">More alerts<', page)
+        url = more[1] if more else ""
+    assert told == [["6", "5", "4"], ["3", "2", "1"], ["0"]]
+    Alert.objects.update(closed_at=now)
+    assert "Nothing is wrong now." in text(client.get("/alerts/"))
 
 
 @pytest.mark.parametrize(("url", "part"), [("/disk/", "disk-volumes"), ("/journals/", "journals-table")])
