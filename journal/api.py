@@ -63,7 +63,6 @@ class Journal:
         self.max_wait = timedelta(seconds=max_wait)
         self._secrets = Secrets()
         self._epoch = 0
-        self._recovering = False
         self._open: dict[str, Task] = {}
         self._mutex = threading.Lock()
         self._suspect = threading.Lock()
@@ -99,14 +98,10 @@ class Journal:
     def recover(self) -> RecoveryReport:
         """Apply the messages that wait and settle every intent an older boot left. Makes no model call."""
         report = RecoveryReport()
-        self._recovering = True
-        try:
-            told = [step for applied in self.take_messages(report) for step in self._asked(applied)]
-            # Each step once, also one that messages are about: the report counts steps.
-            wanted = dict.fromkeys([*told, *self.store.read(intents.unresolved)])
-            recover_steps(self.desk("recover"), list(wanted), report, skip=self._is_no_more)
-        finally:
-            self._recovering = False
+        told = [step for applied in self.take_messages(report) for step in self._asked(applied)]
+        # Each step once, also one that messages are about: the report counts steps.
+        wanted = dict.fromkeys([*told, *self.store.read(intents.unresolved)])
+        recover_steps(self.desk("recover"), list(wanted), report, skip=self._is_no_more)
         return report
 
     def serve(self, concurrency: int = 4) -> None:
@@ -172,7 +167,6 @@ class Journal:
                 stored=stored,
                 profiles=self.profiles,
                 keep_prompt=self._keep_prompt,
-                is_recovering=lambda: self._recovering,
             )
             task = Task(self, task_id, session)
             self._open[task_id] = task

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from journal import clock
 
 if TYPE_CHECKING:
     from journal.transaction import Transaction
+
+# True while this thread (or asyncio task) settles intents of older boots.
+recovering: ContextVar[bool] = ContextVar("recovering", default=False)
 
 
 def agent_name(tx: Transaction) -> str:
@@ -70,7 +74,7 @@ def open_agent_boot(tx: Transaction, pid: int) -> int | None:
 
 
 def count_recovery_model_call(tx: Transaction) -> None:
-    """Count a model call made while this boot was recovering; the promise is that there is none."""
+    """Count a model call made by what recovery runs (a tool's `status=`, say); the promise is that there is none."""
     tx.execute(
         "UPDATE agent_boot SET recovery_model_calls = recovery_model_calls + 1, revision = ? WHERE boot = ?",
         (tx.revision(), tx.boot),

@@ -101,9 +101,10 @@ def _call(
     session: Session, function: Callable[..., Any], new: steps.NewStep, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Steps[Reply]:
     desk = session.desk
+    recovering = boots.recovering.get()
 
     def opened(tx: Transaction) -> int:
-        if session.is_recovering():
+        if recovering:
             boots.count_recovery_model_call(tx)
         return model_calls.open_call(tx, new.task_id, new.step_index)
 

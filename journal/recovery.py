@@ -76,7 +76,11 @@ def recover_steps(
     desk: Desk, wanted: list[tuple[str, int]], report: RecoveryReport, *, skip: Callable[[str], bool] = lambda _: False
 ) -> list[tuple[str, int]]:
     """Settle these intents as far as `desk.mode` allows; returns those that need a status query first."""
-    return [at for at in wanted if not skip(at[0]) and _recover_step(desk, *at, report)]
+    token = boots.recovering.set(True)
+    try:
+        return [at for at in wanted if not skip(at[0]) and _recover_step(desk, *at, report)]
+    finally:
+        boots.recovering.reset(token)
 
 
 def _apply(store: Store, message: Message, agent: str, secrets: Secrets) -> Applied:

@@ -27,7 +27,6 @@ class Session:
     served_through: int = -1
     flushed_through: int = -1
     is_closed: Callable[[], bool] = field(default=lambda: False)
-    is_recovering: Callable[[], bool] = field(default=lambda: False)
 
     def begin(self, tx: Transaction) -> None:
         """What every first write of a step does: refuse a cancelled task, note how far the journal served."""

@@ -39,6 +39,7 @@ class Row:
     odd: tuple[str, ...] = ()
 
     diverged: str = ""
+    alarm: str = ""
 
     @property
     def waits(self) -> bool:
@@ -117,6 +118,7 @@ def _row(step: Step, material: Material, opened: Opened, axis: Axis, *, href: st
         cost=used.cost if used else None,
         said=tuple(said(decision) for decision in material.decisions.get(step.step_index, [])),
         odd=step.odd,
+        alarm=step.alarm or "",
         diverged=(first_difference(step, reveal=reveal) or "not recorded") if step.hold_reason == "diverged" else "",
     )
 

@@ -24,7 +24,7 @@ HORIZON = timedelta(minutes=15)
 MAX_ATTEMPTS = 6
 MAX_AGE = timedelta(hours=24)
 # A gateway's answers: it gave up, the provider may go on.
-AMBIGUOUS = (502, 503, 504, *range(520, 528))
+AMBIGUOUS = (502, 503, 504, *range(520, 530))
 # A provider that asks for more patience than this is a person's business.
 RATE_LIMIT_CAP = timedelta(minutes=15)
 LAG = timedelta(seconds=60)

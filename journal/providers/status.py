@@ -39,6 +39,8 @@ def interpret(
 ) -> StatusAnswer:
     """The answer by the first rule that matches; no rule, no JSON where JSON is needed, or a cut body is `unknown`.
 
+    A web page is `unknown` under any status: a proxy or a portal sends those too, and knows nothing of the key.
+
     `hide` takes out of the body's text what must not be shown.
     """
     query = profile.status or StatusQuery()
@@ -51,6 +53,8 @@ def interpret(
     rule = next((rule for rule in query.rules if _matches(rule, status, value, readable, key)), None)
     if rule is None:
         return StatusAnswer("unknown", status, text)
+    if bodies.is_page(headers, body):
+        return StatusAnswer("unknown", status, f"{text} (a web page)")
     if rule.answer != "exists":
         return StatusAnswer(rule.answer, status, text)
     if 200 <= status < 300 and body and not readable:

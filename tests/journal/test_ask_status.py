@@ -54,6 +54,12 @@ def test_no_answer_to_a_status_query_is_unknown():
     assert ask(f"http://127.0.0.1:{port}/").answer == "unknown"
 
 
+def test_a_proxys_404_page_is_no_absence():
+    with serving(answer(404, b"<!doctype html><h1>404 Not Found</h1>", Content_Type="text/html")) as server:
+        answered = ask(server.url)
+    assert (answered.answer, answered.http_status) == ("unknown", 404)
+
+
 def test_absent_is_believed_only_while_the_canary_is_visible():
     def hidden(connection: socket.socket, request: bytes) -> None:
         json_answer(403 if b"/canary" in request else 404, b"{}")(connection, request)

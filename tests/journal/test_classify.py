@@ -95,7 +95,7 @@ def test_rows_3_to_8_failures(failure, verdict, kind):
         (37, 429, {"Retry-After": "soon"}, b"", {}, "unknown", "other"),
         (38, 500, {}, b"", {}, "unknown", "other"),
         (38, 504, MARK, b"", {"profile": "marked", "redispatch": True}, "unknown", "other"),
-        *((40, status, {}, b"", {}, "unknown", "gateway") for status in (502, 503, 504, 520, 527)),
+        *((40, status, {}, b"", {}, "unknown", "gateway") for status in (502, 503, 504, 520, 529)),
         (40, 502, {}, b"", {"profile": "few"}, "unknown", "other"),
     ],
 )  # fmt: skip

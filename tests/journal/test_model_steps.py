@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, Reply, Request, StepFailed, codec, http_tool
+from journal import Journal, OutcomeUnknown, Reply, Request, StepFailed, StepWaiting, codec, http_tool, tool
 from tests.journal.agent import opened, rows, steps_of
 
 
@@ -153,6 +153,41 @@ def test_calls_that_cannot_be_read_are_a_failed_step_of_act(path, world):
         (failed,) = task.act(lambda: Reply("", calls=5))  # type: ignore[arg-type]
     assert isinstance(failed, StepFailed)
     assert "cannot be read" in str(failed)
+
+
+def recovery_calls(path):
+    return [boot["recovery_model_calls"] for boot in rows(path, "SELECT * FROM agent_boot ORDER BY boot")]
+
+
+@pytest.mark.parametrize("only_its_task", [False, True])
+def test_a_model_call_that_recovery_makes_is_counted_against_the_promise(
+    path, world, only_its_task, tmp_path, monkeypatch
+):
+    moved = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    asking: list[Any] = []
+
+    def asks(call: Any) -> Any:
+        if not asking:
+            raise TimeoutError
+        asking[0].ask(world.model, "q")
+
+    @tool(effect="mutating", status=asks)
+    def once(name: str) -> None:
+        raise TimeoutError
+
+    for boot in range(2):
+        with Journal(path, agent="triage", tools=[once]) as journal, journal.task("other") as task:
+            if boot:
+                assert recovery_calls(path) == [0, 0]
+                asking.append(task)
+                moved.write_text("600")
+                journal.recover_task("t") if only_its_task else journal.recover()
+                task.ask(world.model, "again")
+            else:
+                with pytest.raises((OutcomeUnknown, StepWaiting)), journal.task("t") as lost:
+                    lost.run(once, "x")
+    assert recovery_calls(path) == [0, 1], "what a task asks beside it is no part of it"
 
 
 def test_a_model_that_fails_is_stored_and_not_asked_again(path, world):

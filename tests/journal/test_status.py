@@ -32,7 +32,7 @@ BY_STATE = a_profile(
         (SIMPLE, 200, b'{"result": {"items": [7]}}', "exists"),
         (SIMPLE, 200, b"<html>sign in</html>", "unknown"),
         (SIMPLE, 404, b"", "absent"),
-        (SIMPLE, 404, b"<html>", "absent"),
+        (SIMPLE, 404, b"not here", "absent"),
         (SIMPLE, 401, b"{}", "unknown"),
         (SIMPLE, 403, b"{}", "unknown"),
         (SIMPLE, 301, b"", "unknown"),
@@ -48,6 +48,14 @@ BY_STATE = a_profile(
 )
 def test_the_first_matching_rule_answers_and_no_rule_is_unknown(profile, status, body, answer):
     assert interpret(profile, status=status, headers={}, body=body, key=KEY).answer == answer
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_web_page_proves_nothing_whatever_its_status(status):
+    headers = {"content-type": "text/html; charset=utf-8"}
+    answered = interpret(SIMPLE, status=status, headers=headers, body=b"<html>404 Not Found</html>", key=KEY)
+    assert answered.answer == "unknown"
+    assert "web page" in answered.detail
 
 
 def test_the_output_stands_at_the_status_path_else_at_the_adopted_one():
