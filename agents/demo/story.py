@@ -9,6 +9,8 @@ import json
 import os
 import sqlite3
 import subprocess
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,13 +40,14 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """One pull request at the forge, and how often it was asked for under its key."""
+    """One pull request at the forge, how often it was asked for under its key, and how many that key made."""
 
     number: int
     title: str
     key: str | None
     applied_at: datetime
     requests: int
+    effects: int
 
 
 def sentences(paths: Paths | None = None) -> list[Sentence]:
@@ -57,10 +60,12 @@ def sentences(paths: Paths | None = None) -> list[Sentence]:
     ]
 
 
-def ledger(paths: Paths | None = None, *, limit: int = 50) -> list[LedgerLine]:
-    """The forge's own book: its newest pull requests, newest first."""
+def ledger(paths: Paths | None = None, *, first: Collection[str] = (), limit: int = 50) -> list[LedgerLine]:
+    """The forge's own book: the pull requests of the keys that come `first`, then the others; each the newest first."""
     paths = paths or _paths()
-    came = count_requests(paths.forge_ledger)
+    came, effects = count_requests(paths.forge_ledger), read_effects(paths.forge_ledger)
+    made = Counter(effect.key for effect in effects)
+    effects.sort(key=lambda effect: (effect.key in first, effect.id), reverse=True)
     return [
         LedgerLine(
             number=effect.id,
@@ -68,8 +73,9 @@ def ledger(paths: Paths | None = None, *, limit: int = 50) -> list[LedgerLine]:
             key=effect.key,
             applied_at=effect.applied_at,
             requests=came.get(effect.key or "", 1),
+            effects=made[effect.key] if effect.key else 1,
         )
-        for effect in reversed(read_effects(paths.forge_ledger)[-limit:])
+        for effect in effects[:limit]
     ]
 
 

@@ -28,7 +28,7 @@ ENDED = ("completed", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """One line of the demo forge's own book: a pull request, and how often its key was seen.
+    """One line of the demo forge's own book: a pull request, how often its key was seen and how many it made.
 
     The title is a payload: empty for people who may not see those.
     """
@@ -38,6 +38,7 @@ class LedgerLine:
     key: str
     applied_at: datetime
     requests: int
+    effects: int
     ours: bool
 
 
@@ -151,19 +152,19 @@ def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[Le
 
     if agent != PULLS:
         return ()
-    keys = {step.idempotency_key for step in opened.reader.steps(task.task_id)}
-    lines = [
+    keys = {step.idempotency_key for step in opened.reader.steps(task.task_id) if step.idempotency_key}
+    return tuple(
         LedgerLine(
             line.number,
             line.title if reveal else "",
             line.key or "",
             line.applied_at,
             line.requests,
+            line.effects,
             line.key in keys,
         )
-        for line in story.ledger(limit=200)
-    ]
-    return tuple(sorted(lines, key=lambda line: not line.ours)[:_LEDGER_LINES])
+        for line in story.ledger(first=keys, limit=_LEDGER_LINES)
+    )
 
 
 def derived(task: Task, opened: Opened) -> str:

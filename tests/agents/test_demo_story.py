@@ -146,8 +146,9 @@ def test_the_sentences_say_what_was_counted(told, settings):
 def test_the_ledger_shows_each_pull_request_and_how_often_it_was_asked_for(told, settings):
     settings.STEPKEEPER_DEMO_FOLDER = told.folder
     by_key = {line.key: line for line in story.ledger()}
-    assert by_key[step_of(told, facts.MID_REQUEST).idempotency_key].requests == 2
-    assert by_key[step_of(told, facts.AFTER_504).idempotency_key].requests == 1
+    replayed, asked = (by_key[step_of(told, kind).idempotency_key] for kind in (facts.MID_REQUEST, facts.AFTER_504))
+    assert (replayed.requests, replayed.effects) == (2, 1)
+    assert (asked.requests, asked.effects) == (1, 1)
 
 
 def test_the_kill_button_kills_the_daemon_and_its_supervisor_starts_another(told):
