@@ -31,7 +31,7 @@ class World:
     calls: list[tuple[str, Any]] = field(default_factory=list)
     by_key: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    fail: Exception | None = None
+    fail: BaseException | None = None
 
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
