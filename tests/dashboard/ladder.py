@@ -60,6 +60,17 @@ def part_of(url: str, part: str) -> str:
     return text(signed_in().get(url, headers={"HX-Request": "true", "HX-Target": part}))
 
 
+def cells(page: str, label: str) -> list[str]:
+    """What stands in the cells of one column, by the label each carries, row by row."""
+    found = re.findall(rf'data-label="{re.escape(label)}">(.*?)</td>', page, re.DOTALL)
+    return [words(cell) for cell in found]
+
+
+def words(markup: str) -> str:
+    """The text of a piece of a page."""
+    return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
+
+
 def poll_of(part: str, page: str) -> str:
     """The address a part asks again by itself."""
     found = re.search(rf'id="{part}"[^>]*hx-get="([^"]*version=[^"]+)"', page)

@@ -11,13 +11,16 @@ from agents import alerts, audit
 from agents.models import Alert, JournalFile, Volume
 from journal import clock
 from tests.builders import fleet
+from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
 from tests.dashboard.ladder import (
     assert_a_poll_brings_the_same_page,
     assert_page,
     assert_unchanged_is_204,
+    cells,
     signed_in,
     text,
+    words,
 )
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +31,19 @@ PAGES = {
     "/audit/": ("audit-table", "Nothing on record yet"),
     "/journals/": ("journals-table", "No journal found"),
 }
+
+
+@pytest.fixture
+def paid_twice(small_fleet):
+    """The small fleet, in which one model call was served from the journal, and a second one that was not."""
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.a_task(connection, "unserved", status="completed", revision=rows.BOOT * 2 + 1)
+        rows.a_step(
+            connection, "unserved", 0, tool_name="call_model", effect="model", boot=2, revision=rows.BOOT * 2 + 2
+        )
+        fleet.a_model_call(connection, "unserved", 0, boot=2, revision=rows.BOOT * 2 + 3)
+    fleet.reread(small_fleet.triage)
+    return small_fleet
 
 
 @pytest.mark.parametrize("url", PAGES)
@@ -46,10 +62,36 @@ def test_a_full_page_is_a_page_and_a_part(small_fleet, url):
 
 @pytest.mark.parametrize("cut", ["day", "agent", "model", "tool", "nonsense", ""])
 @pytest.mark.parametrize("over", ["24h", "7d", "30d", "nonsense"])
-def test_spend_has_every_cut_over_every_range(small_fleet, cut, over):
+def test_spend_has_every_cut_over_every_range_and_saved_beside_spent(paid_twice, cut, over):
     page = text(signed_in().get(f"/spend/?by={cut}&over={over}"))
-    assert page.count("$0.00535") >= 2  # the row, and the total
+    row_and_total = {
+        "calls": "2",
+        "input": "400",
+        "cache read": "1,600",
+        "cache write": "—",
+        "output": "400",
+        "reasoning": "600",
+        "spent": "$0.0107",
+        "saved tokens": "1,500",
+        "saved": "$0.005350",
+    }
+    assert {label: cells(page, label) for label in row_and_total} == {
+        label: [said, said] for label, said in row_and_total.items()
+    }
+    assert re.findall(r'class="figure(?: saved)?">([^<]+)<', page) == ["$0.0107", "$0.005350"]
+    assert "3,000 tokens in 2 calls" in words(page)
+    assert "1,500 tokens served from the journal" in page
     assert "genai-prices" in page
+
+
+def test_the_tiles_say_what_was_spent_and_saved_today_and_how_full_the_disk_is(paid_twice):
+    JournalFile.objects.update(volume="/data")
+    Volume.objects.create(mount="/data", free_bytes=5 * 2**30, total_bytes=100 * 2**30, sampled_at=clock.wall())
+    tiles = re.findall(r'<a class="(tile[^"]*)" href="([^"]+)">(.*?)</a>', text(signed_in().get("/")), re.DOTALL)
+    assert [(kind, href, words(said)) for kind, href, said in tiles[2:]] == [
+        ("tile", "/spend/", "spent today $0.0107 saved by resume: $0.005350"),
+        ("tile waits", "/disk/", "disk 95 % 5.0 GiB free on /data"),
+    ]
 
 
 def test_what_has_no_price_is_unpriced_and_never_free(small_fleet):
@@ -82,6 +124,21 @@ def test_disk_draws_the_volume_with_its_thresholds(small_fleet):
     assert "95.0 % used" in page
     assert 'class="limit" x1="90.000%"' in page
     assert "critical" in page
+    assert "4.7 GiB free of 93.1 GiB" in page
+
+
+def test_disk_lists_what_each_journal_takes_and_how_it_grows(small_fleet):
+    known = {"volume": "/data", "file_bytes": 3 * 2**20, "wal_bytes": 65 * 2**20}
+    JournalFile.objects.update(**known, inbox_messages=2, growth_per_day=9 * 2**20)
+    found = small_fleet.triage.found_at
+    JournalFile.objects.create(path="/b.db", agent="b", file_bytes=9000, volume="/data", found_at=found, seen_at=found)
+    Volume.objects.create(mount="/data", free_bytes=10**10, total_bytes=10**11, sampled_at=clock.wall())
+    page = text(signed_in().get("/disk/"))
+    assert re.findall(r'<span class="small"><bdi>([^<]+)<', page) == [small_fleet.triage.path, "/b.db"]
+    assert cells(page, "file") == ["3.0 MiB", "9,000 bytes"]
+    assert cells(page, "log (WAL)") == ["large 65.0 MiB", "0 bytes"]
+    assert cells(page, "inbox") == ["2 messages", "0 messages"]
+    assert cells(page, "growth a day") == ["9.0 MiB", "—"]
 
 
 def test_disk_says_that_journals_grow_where_the_rest_of_the_volume_shrinks(small_fleet):

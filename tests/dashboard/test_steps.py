@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from journal.reader import stored
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
-from tests.dashboard.ladder import assert_closed, assert_page, assert_unchanged_is_204, part_of, signed_in, text
+from tests.dashboard.ladder import assert_closed, assert_page, assert_unchanged_is_204, part_of, signed_in, text, words
 
 pytestmark = pytest.mark.django_db
 
@@ -21,6 +22,19 @@ def test_the_step_is_a_page_and_a_part(small_fleet):
     assert "journal says" in page
     assert "provider says" in page
     assert page.count("recomputed: equal") == 2  # the key, and the payload
+
+
+def test_payload_and_output_stand_with_their_length_and_their_own_hash(small_fleet):
+    page = text(signed_in("operator").get(small_fleet.step(2)))
+    shown = [
+        (words(length), whole, short)
+        for length, whole, short in re.findall(
+            r'as stored: (.*?)</span>.*?sha256 .*?<code title="(\w+)">(\w+)<', page, re.DOTALL
+        )
+    ]
+    stored = (b'{"number": 2}', b'{"ok": true}')
+    hashes = [hashlib.sha256(each).hexdigest() for each in stored]
+    assert shown == [(f"{len(each)} bytes", sha, sha[:8]) for each, sha in zip(stored, hashes, strict=True)]
 
 
 def test_each_attempt_says_its_verdict_and_why(small_fleet):

@@ -12,7 +12,7 @@ from dashboard import addresses
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
-from tests.dashboard.ladder import assert_closed, assert_page, assert_unchanged_is_204, part_of, signed_in, text
+from tests.dashboard.ladder import assert_closed, assert_page, assert_unchanged_is_204, cells, part_of, signed_in, text
 
 pytestmark = pytest.mark.django_db
 
@@ -116,16 +116,24 @@ def test_the_timeline_is_a_page_and_a_part(small_fleet):
     assert "2 served from the journal" in page
 
 
+def test_each_step_says_its_effect_attempts_duration_tokens_and_cost(small_fleet):
+    page = text(signed_in().get(small_fleet.task()))
+    glyphs = re.findall(r'class="lead">.*?aria-label="([^"]+)">.*?href="#effect-(\w+)".*?<bdi>([^<]+)<', page)
+    assert glyphs == [
+        ("read only", "read_only", "read_report"),
+        ("model", "model", "call_model"),
+        ("mutating", "mutating", "open_issue"),
+    ]
+    assert cells(page, "att.") == ["1", "1", "2"]
+    assert cells(page, "took") == ["250 ms", "250 ms", "2.0 s"]  # a second each of the last
+    assert cells(page, "tokens") == ["", "1,500", ""]
+    assert cells(page, "cost") == ["", "$0.005350", ""]
+
+
 def test_a_finished_task_does_not_poll_and_an_unfinished_one_does(small_fleet):
     assert "hx-trigger" not in part_of(small_fleet.task(), "task-timeline")
     url = small_fleet.task(HOSTILE)
     assert_unchanged_is_204(url, part="task-timeline", page=text(signed_in().get(url)))
-
-
-def test_tokens_and_cost_of_a_model_step_stand_in_its_row(small_fleet):
-    page = text(signed_in().get(small_fleet.task()))
-    assert "1,500" in page
-    assert "$0.005350" in page
 
 
 @pytest.mark.parametrize("task_id", ["a/b", "what?", "x#y", "..", " ", "", "é", "\u202e", "a" * 300, "-", "%2F"])
