@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import time
 from collections.abc import Callable, Generator
@@ -100,7 +101,8 @@ def _perform(operation: Operation) -> Any:
 async def drive_async(steps: Steps[T]) -> T:
     """Run a protocol to its end in an event loop; what blocks runs in a thread.
 
-    A cancellation does not cut a write or a thread short: it arrives after them, and before the next call or sleep.
+    A cancellation, that of the loop's end too, does not cut a write or a thread short: it arrives after them, and
+    before the next call or sleep.
     """
     cancelled: list[asyncio.CancelledError] = []
     try:
@@ -136,7 +138,9 @@ async def _perform_async(operation: Operation, cancelled: list[asyncio.Cancelled
 
 
 async def _in_thread(function: Callable[[], Any], cancelled: list[asyncio.CancelledError]) -> Any:
-    running = asyncio.ensure_future(asyncio.to_thread(function))
+    # No asyncio task: the end of a loop cancels every task, and with it the work a thread has not begun.
+    context = contextvars.copy_context()
+    running = asyncio.get_running_loop().run_in_executor(None, context.run, function)
     while not running.done():
         try:
             await asyncio.shield(running)
