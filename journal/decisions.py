@@ -84,24 +84,3 @@ def consume(tx: Transaction, message_id: str, attempt: int) -> bool:
         (attempt, tx.revision(), message_id, tx.now),
     )
     return done.rowcount == 1
-
-
-def expire(tx: Transaction, message_id: str) -> None:
-    """Record that an approval expired before anything was sent for it."""
-    tx.execute(
-        "UPDATE agent_decision SET outcome = 'refused: expired before it was sent', revision = ? WHERE message_id = ?"
-        " AND consumed_attempt IS NULL",
-        (tx.revision(), message_id),
-    )
-
-
-def is_usable(tx: Transaction, message_id: str) -> bool:
-    """Whether the approval is unused and has not expired."""
-    return (
-        tx.one(
-            "SELECT 1 FROM agent_decision WHERE message_id = ? AND consumed_attempt IS NULL AND outcome = 'applied'"
-            " AND (expires_at IS NULL OR expires_at > ?)",
-            (message_id, tx.now),
-        )
-        is not None
-    )

@@ -108,12 +108,13 @@ def _mark(tx: Transaction, seen: Snapshot) -> Mark | None:
     task = tasks.find(tx, step.task_id)
     if task is not None and task.status == "cancelled":
         raise TaskCancelled(f"Task {step.task_id}: it was cancelled: {task.cancel_reason}")
-    decision = step.decision
-    if decision is not None and not decisions.is_usable(tx, decision.message_id):
-        # Expired between its application and this send: late is never.
-        decisions.expire(tx, decision.message_id)
+    fresh = look(tx, step.task_id, step.step_index)
+    decision = fresh.step.decision
+    if decision != step.decision:
+        # Decided, or expired, since it was looked at: late is never, and what was not seen is looked at first.
+        decisions.expire_old(tx, step.task_id, step.step_index)
         return None
-    if not isinstance(_judge(look(tx, step.task_id, step.step_index)), Send):
+    if not isinstance(_judge(fresh), Send):
         # Since it was looked at another thread has sent or ended it, or its time is over.
         return None
     mark = attempts.mark(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, inbox, tool
+from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, inbox, settle, tool
+from journal.ops import Call, Read, Write
 from journal.request import Request
-from tests.journal.agent import opened, serving, soon, status, steps_of, task_row
+from tests.journal.agent import opened, rows, serving, soon, status, steps_of, task_row
 from tests.journal.operator import decide, outcome
 from tests.journal.raw_server import RawServer
 from tests.journal.raw_server import serving as listening
@@ -168,3 +169,32 @@ def test_a_message_about_a_step_of_a_cancelled_task_sends_nothing(path, world, k
         assert report.settled == 0
     assert world.names() == ["write"]
     assert (steps_of(path, "t")[0]["status"], task_row(path, "t")["status"]) == ("pending", "cancelled")
+
+
+def test_an_approval_that_comes_between_the_look_and_the_mark_is_used_up_by_that_send(
+    path, world, tmp_path, monkeypatch
+):
+    moved = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    monkeypatch.setenv("SOME_TOKEN", "a-credential-of-a-test")
+    with listening(_no_answer) as closed:
+        post = _post(closed)
+    with opened(path, world, max_wait=0) as journal:
+        journal.tools["post"] = post
+        with pytest.raises(StepWaiting), journal.task("t") as task:
+            task.run(post, 1)
+        moved.write_text("400")
+        message = ""
+        with listening(_no_answer, port=closed.port) as server, pytest.raises(OutcomeUnknown):
+            protocol = settle.settle(journal.desk("task"), "t", 0)
+            operation = next(protocol)
+            while True:
+                if isinstance(operation, Write) and operation.sync and not message:
+                    message = decide(path, "replay", dispatches=0)
+                    journal.take_messages()
+                assert isinstance(operation, Read | Write | Call)
+                value = operation.function() if isinstance(operation, Call) else operation.perform()
+                operation = protocol.send(value)
+    assert (len(server.received), outcome(path, message)) == (1, "applied")
+    attempts = rows(path, "SELECT verdict, decision_id FROM agent_step_attempt ORDER BY attempt")
+    assert [tuple(attempt.values()) for attempt in attempts] == [("not_sent", None), ("unknown", message)]
