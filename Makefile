@@ -45,9 +45,9 @@ bench: install-dev
 soak: install-dev
 	$(PYTEST) -q -m soak
 
-# The acceptance list N times in a row; the first failure ends it.
+# The acceptance list N times in a row; the first failure ends it, and so does a machine without a browser (CI=true).
 accept: install-dev
-	@for i in $$(seq $(N)); do echo "acceptance run $$i of $(N)"; $(PYTEST) -q -n 2 --dist loadgroup -m accept || exit 1; done
+	@for i in $$(seq $(N)); do echo "acceptance run $$i of $(N)"; CI=true $(PYTEST) -q -n 2 --dist loadgroup -m accept || exit 1; done
 
 lock: install-dev
 	$(COMPILE) pyproject.toml --group dashboard --output-file requirements.txt

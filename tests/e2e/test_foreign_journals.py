@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.crash.looking import until
+from tests.crash.scene import ROOT
 from tests.e2e.desk import Desk
 
 pytestmark = [pytest.mark.e2e, pytest.mark.accept, pytest.mark.xdist_group("pages")]
@@ -82,6 +86,21 @@ def test_a_hash_only_table_has_its_timeline_and_is_said_to_be_never_replayable(f
     page.goto("/journals/")
     expect(page.locator("tr", has_text="hashes.db")).to_contain_text("never replayable")
     expect(page.locator("tr", has_text="nine.db")).to_contain_text("made by others")
+
+
+def test_show_prints_both_as_json(foreign):
+    told = {}
+    for name in ("nine", "hashes"):
+        command = [sys.executable, "-m", "journal", "show", str(foreign.journal(name)), "--json"]
+        ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        told[name] = json.loads(ended.stdout)
+    nine, hashes = told["nine"], told["hashes"]
+    assert (nine["dialect"], hashes["dialect"]) == ("minimal", "hash_only")
+    assert [task["task_id"] for task in nine["tasks"] + hashes["tasks"]] == ["nine/a?b#c", "hashed task"]
+    assert [step["tool_name"] for step in nine["tasks"][0]["steps"]] == ["read_page", "send_page"]
+    assert [step["replayable"] for step in nine["tasks"][0]["steps"]] == [True, True]
+    for step in hashes["tasks"][0]["steps"]:
+        assert (step["replayable"], step["reason"]) == (False, "the payload was never stored, only its hash")
 
 
 def test_a_foreign_pending_step_in_the_queue_offers_nothing_to_press(foreign, sign_in):

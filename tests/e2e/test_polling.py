@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Response, expect
 
 from tests.crash.looking import rows, until
 from tests.e2e.desk import Desk
@@ -45,7 +45,7 @@ def test_three_polling_browsers_neither_lock_an_agent_nor_let_its_log_grow(empty
 
     def ended() -> bool:
         sizes.append(log.stat().st_size if log.exists() else 0)
-        if min(polls) >= 2:
+        if min(polls) >= seconds // 5:
             (desk.scene.folder / "enough").touch()
         contexts[0].pages[0].wait_for_timeout(50)  # lets the browsers' events through
         return not writer.is_alive
@@ -57,19 +57,20 @@ def test_three_polling_browsers_neither_lock_an_agent_nor_let_its_log_grow(empty
     steps, rate = (desk.scene.folder / "steady").read_text().split()
     with capsys.disabled():
         print(f"\n{steps} steps, {rate}/s, under 3 browsers; largest log {max(sizes) / MIB:.1f} MiB; polls {polls}")
-    # The writer begins when all three look, catches up with its clock, and goes on until each has polled twice: a
-    # machine with no time for them only makes this last longer.
+    # The writer begins when all three look, catches up with its clock, and goes on until each has polled often
+    # enough: a machine with no time for them only makes this last longer.
     assert int(steps) > seconds * RATE
     # No lock error: the writer ended with 0, and every step it began is committed.
     assert "lock" not in desk.scene.log.read_text()
     stored = rows(path, "SELECT status, count(*) AS n FROM agent_step_journal GROUP BY status")
     assert [(row["status"], row["n"]) for row in stored] == [("committed", int(steps))]
     assert 0 < max(sizes) < 8 * MIB
-    assert min(polls) >= 2
+    assert min(polls) >= seconds // 5
 
 
 def _count_polls(page: Page, polls: list[int], number: int) -> None:
-    def answered(response: object) -> None:
-        polls[number] += 1
+    def answered(response: Response) -> None:
+        if "version=" in response.url and response.status in (200, 204):
+            polls[number] += 1
 
-    page.on("requestfinished", lambda request: answered(request) if "version=" in request.url else None)
+    page.on("response", answered)

@@ -63,6 +63,7 @@ def test_a_branch_name_is_used_once_per_run(path, world):
             task.branch("\ud83d")
 
 
+@pytest.mark.accept
 def test_a_branch_and_a_task_of_its_own_never_share_an_id(path, world):
     with opened(path, world) as journal:
         journal.task("t/a").leave(None)

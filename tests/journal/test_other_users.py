@@ -13,6 +13,7 @@ from journal.reader import inspect
 from tests.journal.child import as_nobody, open_folder
 from tests.journal.rows import a_journal, a_task, writer
 
+pytestmark = pytest.mark.accept
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
