@@ -155,9 +155,8 @@ def ask_provider(seen: Snapshot, secrets: Secrets) -> tuple[Now, StatusAnswer]:
 
 
 def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: Secrets) -> dict[str, object]:
-    """The answer as a message to the journal's writer."""
+    """The answer as a message to the journal's writer. `seen` was read under the lock: nothing was in flight."""
     newest = max((attempt.attempt for attempt in seen.attempts if attempt.verdict != "not_sent"), default=0)
-    open_now = any(attempt.verdict is None and attempt.boot == seen.now.boot for attempt in seen.attempts)
     return {
         "kind": "evidence",
         "task_id": seen.step.task_id,
@@ -170,7 +169,6 @@ def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: 
         "http_status": answer.http_status,
         "detail": secrets.hide(answer.detail),
         "output_json": secrets.stored(answer.output)[0] if answer.has_output else None,
-        "in_flight": open_now,
         "source": "worker",
     }
 

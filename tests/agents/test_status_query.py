@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import threading
 
 import pytest
 
@@ -13,6 +15,7 @@ from journal.errors import StepHeld, StepWaiting
 from journal.providers.profile import python_profile
 from journal.reader import Reader
 from tests.builders.fleet import a_person, held, journal_file, rows, swept, the_step, watched, writing
+from tests.journal.agent import start
 from tests.journal.raw_server import RawServer, answer
 
 pytestmark = pytest.mark.django_db
@@ -26,24 +29,48 @@ FORGE = {
 }
 
 
+AGENT = """
+import json, sys
+from journal import Journal, Request, http_tool
+
+@http_tool(effect="mutating", provider="forge")
+def open_pull(title: str) -> Request:
+    return Request("POST", f"{sys.argv[2]}/pulls", json={"title": title})
+
+with Journal(sys.argv[1], agent="forge", tools=[open_pull], providers={"forge": json.loads(sys.argv[3])}) as journal:
+    with journal.task("t") as task:
+        task.run(open_pull, title="hello")
+"""
+
+
 class Forge:
-    """A provider that loses its first answer and knows what it did; `says` is its status answer."""
+    """A provider that loses its first answer, and knows what it did; `says` is its status answer.
+
+    A request is lost when it was `posted` and `answers` is set.
+    """
 
     def __init__(self):
         self.says = 500
         self.asked = []
+        self.posted = threading.Event()
+        self.answers = threading.Event()
+        self.answers.set()
         self.server = RawServer(self._serve)
 
     def _serve(self, connection, request):
         if request.startswith(b"GET"):
             self.asked.append(request)
             answer(self.says, b'{"number": 7}', content_type="application/json")(connection, request)
+        else:
+            self.posted.set()
+            self.answers.wait(20)
 
 
 @pytest.fixture
 def forge():
     forge = Forge()
     yield forge
+    forge.answers.set()
     forge.server.close()
 
 
@@ -78,6 +105,7 @@ def query(path):
         task_id="t",
         step_index=0,
         binding=Binding(line.key, line.payload_sha256, line.dispatches),
+        reason="to see whether it is there",
     )
     jobs.run(str(job.uuid))
     job.refresh_from_db()
@@ -107,6 +135,22 @@ def test_while_an_agent_lives_the_answer_is_shown_at_once_and_waits_for_it(folde
         assert f"pid {pid}" in job.sentence
         message = inbox.pending(path)[0].body or {}
         assert (message["kind"], message["answer"], message["attempt"]) == ("evidence", "absent", 1)
+
+
+def test_an_absence_that_was_told_while_a_request_is_in_flight_proves_nothing(folder, forge):
+    path = folder / "a.db"
+    forge.answers.clear()
+    with start(AGENT, path, forge.server.url, json.dumps(FORGE)) as agent:
+        try:
+            assert forge.posted.wait(20)
+            swept()
+            forge.says = 404
+            job = query(path)
+        finally:
+            agent.kill()
+    assert "An attempt was in flight while it was asked, so this proves nothing." in job.sentence
+    message = inbox.pending(path)[0].body or {}
+    assert (message["answer"], message["attempt"], message["in_flight"]) == ("absent", 1, True)
 
 
 def test_a_provider_that_does_not_answer_is_no_evidence_of_absence(folder, forge):
