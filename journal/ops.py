@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -93,9 +95,26 @@ def _perform(operation: Operation) -> Any:
             time.sleep(min(left, _WAKE_SECONDS))
         return None
     value = operation.function()
-    if inspect.iscoroutine(value):
-        return asyncio.run(value)
-    return value
+    return _finished(value) if inspect.iscoroutine(value) else value
+
+
+def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    # A loop that runs cannot be entered again: recovery in an async script, a sync step in an async handler.
+    done: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(context.run(asyncio.run, coroutine))
+        except BaseException as error:
+            done.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=run, daemon=True).start()
+    return done.result()
 
 
 async def drive_async(steps: Steps[T]) -> T:
