@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, inbox, settle, tool
-from journal.ops import Call, Read, Write
+from journal.ops import Call, Read, Steps, Write
 from journal.request import Request
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of, task_row
 from tests.journal.operator import decide, outcome
@@ -171,6 +172,17 @@ def test_a_message_about_a_step_of_a_cancelled_task_sends_nothing(path, world, k
     assert (steps_of(path, "t")[0]["status"], task_row(path, "t")["status"]) == ("pending", "cancelled")
 
 
+def _driven(protocol: Steps[Any], *, before_mark: Callable[[], None]) -> None:
+    """Run a protocol to its end; what happens right before its first synced write happens in `before_mark`."""
+    operation, waits = next(protocol), True
+    while True:
+        if waits and isinstance(operation, Write) and operation.sync:
+            waits = False
+            before_mark()
+        assert isinstance(operation, Read | Write | Call)
+        operation = protocol.send(operation.function() if isinstance(operation, Call) else operation.perform())
+
+
 def test_an_approval_that_comes_between_the_look_and_the_mark_is_used_up_by_that_send(
     path, world, tmp_path, monkeypatch
 ):
@@ -184,17 +196,15 @@ def test_an_approval_that_comes_between_the_look_and_the_mark_is_used_up_by_that
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(post, 1)
         moved.write_text("400")
-        message = ""
+        messages: list[str] = []
+
+        def approve() -> None:
+            messages.append(decide(path, "replay", dispatches=0))
+            journal.take_messages()
+
         with listening(_no_answer, port=closed.port) as server, pytest.raises(OutcomeUnknown):
-            protocol = settle.settle(journal.desk("task"), "t", 0)
-            operation = next(protocol)
-            while True:
-                if isinstance(operation, Write) and operation.sync and not message:
-                    message = decide(path, "replay", dispatches=0)
-                    journal.take_messages()
-                assert isinstance(operation, Read | Write | Call)
-                value = operation.function() if isinstance(operation, Call) else operation.perform()
-                operation = protocol.send(value)
+            _driven(settle.settle(journal.desk("task"), "t", 0), before_mark=approve)
+    (message,) = messages
     assert (len(server.received), outcome(path, message)) == (1, "applied")
     attempts = rows(path, "SELECT verdict, decision_id FROM agent_step_attempt ORDER BY attempt")
     assert [tuple(attempt.values()) for attempt in attempts] == [("not_sent", None), ("unknown", message)]
