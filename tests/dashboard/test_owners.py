@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from agents import discovery
 from agents.models import IndexedTask
 from journal.journal_state import JournalState
+from journal.reader import inspect
 from tests.builders import fleet
 from tests.dashboard.ladder import signed_in, text
 from tests.journal.child import as_nobody, open_folder
@@ -22,11 +24,10 @@ def test_what_another_user_may_not_read_is_a_card_and_the_others_are_read(settin
     def inspected(path: str) -> JournalState:
         """What a process of uid 65534 sees there."""
         if path.endswith("ours.db"):
-            return own(path)
-        kind, sentence, hint = as_nobody(path)
+            return inspect(path)
+        kind, sentence, hint = as_nobody(Path(path))
         return JournalState(kind=kind, sentence=sentence, hint=hint, path=path)
 
-    own = discovery.inspect
     monkeypatch.setattr(discovery, "inspect", inspected)
     with open_folder() as folder:
         for name in ("ours", "roots", "closed"):
