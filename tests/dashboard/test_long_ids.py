@@ -1,0 +1,45 @@
+"""A damaged row with an id too long for an address: it is listed, and every page around it opens."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard import addresses
+from tests.builders import fleet
+from tests.builders.fleet import rows
+from tests.dashboard.ladder import signed_in, text
+
+pytestmark = pytest.mark.django_db
+LONG = "long" * 750  # a runtime's id has 512 characters at most
+
+
+@pytest.fixture
+def damaged(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.a_task(connection, LONG, status="waiting", wait_reason="held", revision=rows.BOOT * 2 + 1)
+        rows.a_step(connection, LONG, 0, status="pending", hold_reason="no_key_no_status", output_json=None,
+                    boot=2, revision=rows.BOOT * 2 + 2)  # fmt: skip
+        rows.a_task(connection, "child", parent_id=LONG, revision=rows.BOOT * 2 + 3)
+    fleet.reread(small_fleet.triage)
+    return small_fleet
+
+
+@pytest.mark.parametrize("url", ["/", "/tasks/", "/pending/"])
+def test_lists_hold_a_task_whose_id_is_too_long_for_an_address(damaged, url):
+    response = signed_in().get(url)
+    assert response.status_code == 200
+    assert "longlonglong" in text(response)
+
+
+def test_a_task_whose_parent_has_too_long_an_id_opens_and_the_parent_is_a_404(damaged):
+    client = signed_in()
+    assert client.get(damaged.task("child")).status_code == 200
+    assert client.get(damaged.task(LONG)).status_code == 404
+    assert client.get(damaged.step(0, LONG)).status_code == 404
+
+
+def test_the_longest_id_of_the_runtime_has_an_address_of_its_own():
+    longest = "\U0001f600" * 512
+    assert addresses.decode(addresses.encode(longest)) == longest
+    with pytest.raises(ValueError, match="Not a task's address"):
+        addresses.decode(addresses.encode(LONG))
