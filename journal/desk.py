@@ -85,6 +85,20 @@ def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
     )
 
 
+def tool_lacks(desk: Desk, step: Step, *, asks: bool = False) -> str | None:
+    """Why this process cannot run, or with `asks` ask, what a Python step was begun with; None where it can.
+
+    A name alone is no proof: running a tool that became another kind would record an effect that did not happen.
+    """
+    name = step.tool_name
+    tool = desk.tools.get(name)
+    if tool is None:
+        return f"The tool {name} is not among this agent's tools."
+    if tool.transport != "python" or tool.effect != "mutating":
+        return f"The tool {name} is another kind of tool now than when this step was begun."
+    return f"The tool {name} has no status= any more." if asks and tool.status is None else None
+
+
 def hold(desk: Desk, step: Step, reason: str, why: str, *, arrived: bool = True) -> Steps[None]:
     """Write the hold, and that approvals which expired meanwhile sent nothing, and raise it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from journal import clock, evidence, failures, freeze, starts
-from journal.desk import QUARANTINE_STARTS, AskFirst, Desk, NotHere, Snapshot, hold
+from journal.desk import QUARANTINE_STARTS, AskFirst, Desk, NotHere, Snapshot, hold, tool_lacks
 from journal.dispatch import Intent
 from journal.models import Evidence, Step
 from journal.ops import Call, Steps, Write
@@ -25,8 +25,9 @@ def query(desk: Desk, seen: Snapshot) -> Steps[None]:
     if profile.status is None or not profile.status.by_tool:
         yield from _query(desk, seen, by_tool=False)
         return
-    if step.tool_name not in desk.tools:
-        yield from hold(desk, step, "tool_missing", f"The tool {step.tool_name} is not among this agent's tools.")
+    lacks = tool_lacks(desk, step, asks=True)
+    if lacks is not None:
+        yield from hold(desk, step, "tool_missing", lacks)
     deaths = step.starts - 1
     if deaths >= QUARANTINE_STARTS:
         yield from hold(desk, step, "quarantined", f"Its status= function ended its process {deaths} times.")

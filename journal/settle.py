@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from journal import attempts, clock, decisions, failures, freeze, reconcile, steps, tasks
 from journal.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
 from journal.attempts import Mark
-from journal.desk import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, waiting
+from journal.desk import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, tool_lacks, waiting
 from journal.dispatch import dispatch
 from journal.errors import TaskCancelled
 from journal.models import Attempt, Step
@@ -133,9 +133,8 @@ def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
     """(hold reason, sentence) of what keeps this process from dispatching."""
     intent = seen.intent
     if intent.request is None:
-        if intent.step.tool_name in desk.tools:
-            return None
-        return "tool_missing", f"The tool {intent.step.tool_name} is not among this agent's tools."
+        lacks = tool_lacks(desk, intent.step)
+        return None if lacks is None else ("tool_missing", lacks)
     try:
         freeze.require(freeze.references(intent.request), desk.secrets.environ)
         arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, tool
+from journal import Journal, StepHeld, http_tool, tool
+from journal.request import Request
 from tests.journal.agent import World, opened, steps_of, task_row
 from tests.journal.operator import decide
 
@@ -67,3 +68,40 @@ def test_recovery_itself_calls_keyed_tools_alone(path, world, name, called):
     with opened(path, world) as journal:
         journal.recover()
     assert world.calls == called
+
+
+def _now_http(name: str) -> Request:
+    return Request("POST", "http://127.0.0.1:9/x", json={"name": name})
+
+
+def _now_reading(name: str) -> str:
+    return name
+
+
+OTHER_KINDS = [
+    http_tool(effect="mutating", name="write")(_now_http),
+    tool(effect="read_only", name="write")(_now_reading),
+]
+
+
+@pytest.mark.parametrize("other", OTHER_KINDS, ids=["http", "read_only"])
+def test_a_tool_that_became_another_kind_is_not_run_as_the_effect_of_a_stored_step(path, world, other):
+    interrupted(path, world, world.write)
+    with Journal(path, agent="triage", tools=[other]) as journal:
+        assert journal.recover().held == 1
+        with pytest.raises(StepHeld) as held, journal.task("t") as task:
+            task.run(other, "x")
+    assert held.value.reason == "tool_missing"
+    assert steps_of(path, "t")[0]["status"] == "pending"
+    with opened(path, world) as journal:
+        assert journal.recover().settled == 1
+    assert world.names() == ["write"]
+
+
+def test_a_tool_that_lost_its_status_is_not_asked(path, world):
+    interrupted(path, world, world.once)
+    blind = tool(effect="mutating", name="once")(_now_reading)
+    with Journal(path, agent="triage", tools=[blind]) as journal:
+        assert journal.recover().held == 1
+    step = steps_of(path, "t")[0]
+    assert (step["hold_reason"], step["hold_detail"]) == ("tool_missing", "The tool once has no status= any more.")
