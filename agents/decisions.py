@@ -46,14 +46,19 @@ def kind_of(text: str) -> DecisionKind:
     return found
 
 
+def check_reason(reason: str) -> None:
+    """Refuse a decision or a question that says not why. Raises BadDecision."""
+    if not reason.strip():
+        raise BadDecision("A reason is needed.", field="reason", hint="Say why, for whoever reads the audit.")
+    if len(reason) > REASON_LENGTH:
+        raise BadDecision(f"The reason is over {REASON_LENGTH} characters.", field="reason")
+
+
 def check(kind: DecisionKind, *, reason: str, output_json: str, reference: str) -> str:
     """Check what was typed; returns the output in its stored form. Raises BadDecision naming the field."""
     if kind not in KINDS:
         raise BadDecision(f"Decision {kind!r}: not one of {', '.join(KINDS)}.", field="kind")
-    if not reason.strip():
-        raise BadDecision("A decision needs a reason.", field="reason", hint="Say why, for whoever reads the audit.")
-    if len(reason) > REASON_LENGTH:
-        raise BadDecision(f"The reason is over {REASON_LENGTH} characters.", field="reason")
+    check_reason(reason)
     if kind != "mark_committed":
         return ""
     if not reference.strip():

@@ -186,11 +186,13 @@ def _check(wanted: Job, journal: JournalFile) -> None:
         raise BadDecision(f"Journal {journal.path}: {why}", field="journal", hint=journal.hint)
     if not wanted.key or not wanted.payload_sha256:
         raise BadDecision("The step has no key or no payload hash to bind to.", field="binding")
-    if wanted.kind == DECISION:
-        kind = decisions.kind_of(wanted.decision)
-        wanted.output_json = decisions.check(
-            kind, reason=wanted.reason, output_json=wanted.output_json, reference=wanted.reference
-        )
+    if wanted.kind == QUERY_STATUS:
+        decisions.check_reason(wanted.reason)
+        return
+    kind = decisions.kind_of(wanted.decision)
+    wanted.output_json = decisions.check(
+        kind, reason=wanted.reason, output_json=wanted.output_json, reference=wanted.reference
+    )
 
 
 def _audit(wanted: Job, actor: Person, *, allowed: bool = True, detail: str, job: Job | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import Final, get_args
 from django import forms
 
 from agents.fleet import STATES
+from agents.models.job import QUERY_STATUS
 from journal.reader.stored import Name
 
 PAYLOADS: Final[tuple[Name, ...]] = get_args(Name)
@@ -35,17 +36,30 @@ class TaskFilter(forms.Form):
         return " ".join(f"{label}: {error}" for name, label in labels.items() for error in self.errors.get(name, ()))
 
 
+def _reason(help_text: str, missing: str) -> forms.CharField:
+    return forms.CharField(
+        max_length=2000,
+        strip=True,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=help_text,
+        error_messages={"required": missing},
+    )
+
+
+_SAY_WHY = "Say why: the next person reads it when this step is looked at again."
+
+
 class ReasonForm(forms.Form):
     """Why: every decision says it."""
 
     binding = forms.CharField(widget=forms.HiddenInput, max_length=4000)
-    reason = forms.CharField(
-        max_length=2000,
-        strip=True,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Stands in the journal and in the audit, with your name.",
-        error_messages={"required": "Say why: the next person reads it when this step is looked at again."},
-    )
+    reason = _reason("Stands in the journal and in the audit, with your name.", _SAY_WHY)
+
+
+class QuestionForm(ReasonForm):
+    """Why a status is asked for: the journal keeps the answer alone."""
+
+    reason = _reason("Stands in the audit, with your name.", _SAY_WHY)
 
 
 class MarkCommittedForm(ReasonForm):
@@ -69,18 +83,15 @@ class AcknowledgeForm(forms.Form):
     """Why a journal that holds less than before is accepted, and the state the person was shown."""
 
     fell_from = forms.IntegerField(widget=forms.HiddenInput, min_value=0, max_value=_HIGHEST)
-    reason = forms.CharField(
-        max_length=2000,
-        strip=True,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Who restored it, and why. Stands in the audit, with your name.",
-        error_messages={"required": "Say why: effects since then may be repeated, and somebody will ask."},
+    reason = _reason(
+        "Who restored it, and why. Stands in the audit, with your name.",
+        "Say why: effects since then may be repeated, and somebody will ask.",
     )
 
 
 def decision_form(kind: str) -> type[ReasonForm]:
-    """The form that asks what this kind of decision needs."""
-    return MarkCommittedForm if kind == "mark_committed" else ReasonForm
+    """The form that asks what this kind of decision, or the question, needs."""
+    return {"mark_committed": MarkCommittedForm, QUERY_STATUS: QuestionForm}.get(kind, ReasonForm)
 
 
 def cursor_index(text: str | None) -> int:

@@ -8,12 +8,14 @@ from datetime import datetime
 from agents import offers
 from agents.intents import dispatches
 from agents.models import PendingIntent
+from agents.models.job import QUERY_STATUS
 from dashboard import binding, signals
 from dashboard.forms import ReasonForm
-from dashboard.pages import payload
+from dashboard.pages import payload, question
 from dashboard.pages.attempt_lines import AttemptLine, attempt_line
 from dashboard.pages.opening import Opened
 from dashboard.pages.payload import Equality, Payload, SentRequest
+from dashboard.pages.question import Question
 from dashboard.pages.step import payloads, window
 from dashboard.pages.verbs import Verb, verb_of
 from journal.holds import HOLDS, Hold
@@ -45,6 +47,7 @@ class DecisionPage:
     sends: bool  # it makes bytes go out
     starts: bool  # it starts again what changes nothing outside
     changes: bool
+    question: Question | None = None
     reveal: bool = True
     show_all: str = "all"
 
@@ -65,6 +68,8 @@ class DecisionPage:
             return f"{self.verb.button}: sends {self.bytes} to {self.destination}"
         if self.starts:
             return f"{self.verb.button}: starts {self.step.tool_name} again"
+        if self.question:
+            return f"{self.verb.button}: asks {self.question.whom}"
         return f"{self.verb.button}: sends nothing"
 
 
@@ -116,4 +121,5 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
         sends=kind == "replay" and changes,
         starts=kind == "replay" and not changes,
         changes=changes,
+        question=question.of_step(step, profile, frozen) if kind == QUERY_STATUS else None,
     )

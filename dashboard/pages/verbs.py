@@ -1,17 +1,18 @@
-"""The decisions about a pending step, in words that name their effect."""
+"""The decisions about a pending step, and the question about it, in words that name their effect."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from agents.models.job import QUERY_STATUS
 from journal.models import DecisionKind
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A decision's texts: the button, what it does, and what happens if the person is wrong."""
+    """Its texts: the button, what it does, and what happens if the person is wrong. A question has no `kind`."""
 
-    kind: DecisionKind
+    kind: DecisionKind | None
     button: str
     does: str
     wrong: str
@@ -20,7 +21,7 @@ class Verb:
 _UNDER_KEY = ", under the stored key."
 
 VERBS: dict[str, Verb] = {
-    verb.kind: verb
+    str(verb.kind): verb
     for verb in (
         Verb(
             "replay",
@@ -52,6 +53,14 @@ VERBS: dict[str, Verb] = {
     )
 }
 
+_QUERY = Verb(
+    None,
+    "Query status now",
+    "Asks whether the effect exists, under the stored key. The question changes nothing, and its answer is kept as "
+    "evidence.",
+    "Recovery goes on by the answer: an effect that exists ends the step with that output. Where there is surely none, "
+    "or a key protects it, and the profile leaves that to machines, the stored bytes are sent again.",
+)
 _AGAIN_READ = replace(
     VERBS["replay"],
     does="Starts the step again when its task runs, with its starts counted anew. It only reads: it changes nothing "
@@ -70,7 +79,9 @@ _NO_EFFECT = replace(VERBS["abandon"], wrong="The task goes on, or fails, withou
 
 
 def verb_of(kind: str, effect: str | None, *, keyed: bool = True) -> Verb:
-    """A decision's words for a step of this effect; `keyed`: its provider is given the step's key."""
+    """The words for a step of this effect; `keyed`: its provider is given the step's key."""
+    if kind == QUERY_STATUS:
+        return _QUERY
     if effect not in ("read_only", "model"):
         return _unkeyed(VERBS[kind]) if kind == "replay" and not keyed else VERBS[kind]
     again = _AGAIN_MODEL if effect == "model" else _AGAIN_READ

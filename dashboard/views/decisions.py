@@ -1,4 +1,4 @@
-"""Deciding about a pending step: GET shows what a decision is bound to, POST asks the worker. GET never decides."""
+"""Deciding or asking about a pending step: GET shows what it is bound to, POST tells the worker. GET never decides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from agents import audit, jobs, offers
 from agents.decisions import BadDecision, OtherDecision
@@ -17,7 +17,7 @@ from agents.intents import dispatches
 from agents.models import Job
 from agents.models.job import DECISION, QUERY_STATUS
 from dashboard import binding
-from dashboard.access import can_decide, refuse
+from dashboard.access import can_decide, refuse, require_role
 from dashboard.forms import ReasonForm, decision_form
 from dashboard.pages import decision as decision_page
 from dashboard.pages.choices import nothing_to_ask, nothing_to_decide
@@ -49,11 +49,24 @@ class ChangedPage:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@require_role("viewer")
 @reads_journal
 def decide(request: HttpRequest, opened: Opened, task_id: str, step_index: int, kind: str) -> HttpResponseBase:
     """The confirmation page of one kind of decision, and its POST."""
     if kind not in VERBS:
         raise Http404("No such decision.")
+    return _page(request, opened, task_id, step_index, kind)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_role("viewer")
+@reads_journal
+def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponseBase:
+    """What would be asked about a pending step's status, and the POST that asks it."""
+    return _page(request, opened, task_id, step_index, QUERY_STATUS)
+
+
+def _page(request: HttpRequest, opened: Opened, task_id: str, step_index: int, kind: str) -> HttpResponseBase:
     step = get_step_or_404(opened, task_id, step_index)
     if not can_decide(request.user):
         return _refused(request, opened, step, f"request {kind}")
@@ -61,42 +74,18 @@ def decide(request: HttpRequest, opened: Opened, task_id: str, step_index: int, 
     if request.method == "POST":
         return _decide(request, request.user, opened, step, kind)
     if why_not := _why_not(opened, step, kind):
-        return _changed(request, step, opened, (why_not,), cause=_cause_of(opened, step, _NOT_NOW))
+        return _changed(request, step, opened, (why_not,), cause=_cause_of(opened, step, kind))
     bound = decision_page.bind(opened, step, kind, user_id=request.user.pk)
     form = decision_form(kind)(initial={"binding": binding.seal(bound)})
     page = decision_page.build(opened, step, kind, form=form, bound=bound)
     return render(request, "decisions/confirm.html", {"page": page})
 
 
-@require_POST
-@reads_journal
-def query(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponseBase:
-    """Ask the provider for the status of a pending step now."""
-    step = get_step_or_404(opened, task_id, step_index)
-    if not can_decide(request.user):
-        return _refused(request, opened, step, f"request {QUERY_STATUS}")
-    offer = offers.of_step(opened.reader, step)
-    if why_not := opened.file.undecidable or nothing_to_ask(step, opened.file.dialect, offer):
-        return _not_asked(request, opened, step, why_not)
-    count = dispatches(opened.reader.attempts(task_id, step_index))
-    bound = StepBinding(step.idempotency_key or "", step.payload_sha256 or "", count)
-    try:
-        job = jobs.request(
-            QUERY_STATUS, actor=request.user, journal=opened.file, task_id=task_id, step_index=step_index, binding=bound
-        )
-    except BadDecision as error:
-        return _not_asked(request, opened, step, str(error))
-    return redirect("job", job.uuid)
-
-
 def _why_not(opened: Opened, step: Step, kind: str) -> str:
     offer = offers.of_step(opened.reader, step)
+    if kind == QUERY_STATUS:
+        return opened.file.undecidable or nothing_to_ask(step, opened.file.dialect, offer)
     return opened.file.undecidable or nothing_to_decide(step, opened.file.dialect, offer, kind)
-
-
-def _not_asked(request: HttpRequest, opened: Opened, step: Step, why_not: str) -> HttpResponse:
-    _record(request, opened, step, f"request {QUERY_STATUS}", why_not)
-    return _changed(request, step, opened, (why_not,), cause=_cause_of(opened, step, _NOBODY))
 
 
 def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: str) -> HttpResponseBase:
@@ -128,7 +117,7 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
     if changes:
         return _stale(request, opened, step, kind, changes)
     if why_not := _why_not(opened, step, kind):
-        return _stale(request, opened, step, kind, (why_not,), cause=_cause_of(opened, step, _NOT_NOW))
+        return _stale(request, opened, step, kind, (why_not,), cause=_cause_of(opened, step, kind))
     if not form.is_valid():
         return _again(request, opened, step, kind, form, bound)
     return _ask(request, user, opened, step, kind, form, bound)
@@ -140,13 +129,13 @@ def _ask(
     values = form.cleaned_data
     try:
         job = jobs.request(
-            DECISION,
+            DECISION if kind in VERBS else kind,
             actor=user,
             journal=opened.file,
             task_id=step.task_id,
             step_index=step.step_index,
             binding=StepBinding(bound.key, bound.payload_sha256, bound.dispatches),
-            decision=VERBS[kind].kind,
+            decision=VERBS[kind].kind if kind in VERBS else None,
             reason=values["reason"],
             output_json=values.get("output", ""),
             reference=values.get("reference", ""),
@@ -203,7 +192,9 @@ def _cause(changes: tuple[str, ...]) -> str:
     return "the page has expired" if changes == (binding.EXPIRED,) else _CHANGED
 
 
-def _cause_of(opened: Opened, step: Step, otherwise: str) -> str:
+def _cause_of(opened: Opened, step: Step, kind: str) -> str:
     if opened.file.undecidable:
         return _NOT_READ
-    return otherwise if step.status == "pending" else _CHANGED
+    if step.status != "pending":
+        return _CHANGED
+    return _NOBODY if kind == QUERY_STATUS else _NOT_NOW

@@ -136,6 +136,7 @@ def test_nobody_signed_in_decides_nothing(path):
     ("decision", "more", "field"),
     [
         ("replay", {"reason": "  "}, "reason"),
+        (None, {"kind": "query_status", "reason": "  "}, "reason"),
         ("mark_committed", {"output_json": "{", "reference": "r"}, "output"),
         ("mark_committed", {"output_json": "NaN", "reference": "r"}, "output"),
         ("mark_committed", {"output_json": "1"}, "reference"),

@@ -178,11 +178,21 @@ def test_a_query_is_offered_where_somebody_can_be_asked_and_only_there(pending, 
     found, queue = on_both_pages(url)
     assert found == (INTENT if why else ["Query status now", *INTENT])
     assert (f"Nobody to ask: {why}" in queue) == bool(why)
-    answer = signed_in("operator").post(url("query"))
-    if not why:
-        assert answer.headers["Location"] == reverse("job", args=[Job.objects.get(kind="query_status").uuid])
-        return
-    assert (answer.status_code, why in text(answer)) == (409, True)
+    answer = signed_in("operator").get(url("query"))
+    assert answer.status_code == (409 if why else 200)
+    assert why in text(answer)
+    assert not Job.objects.exists()
+
+
+def test_a_question_that_nobody_can_be_asked_any_more_asks_nothing(path, pending):
+    url = pending(attempts=1, hold_reason="unknown_outcome", profile_json=ASKS, transport="http", provider="forge")
+    client = signed_in("operator")
+    found = re.search(r'name="binding" value="([^"]+)"', text(client.get(url("query"))))
+    assert found
+    with fleet.writing(path) as connection:
+        connection.execute("UPDATE agent_step_journal SET profile_json = '{}'")
+    answer = client.post(url("query"), {"binding": found[1], "reason": "It is wanted."})
+    assert (answer.status_code, "the profile forge has no status query" in text(answer)) == (409, True)
     assert not Job.objects.exists()
     event = AuditEvent.objects.get(action="request query_status")
-    assert (event.actor_name, event.allowed, why in event.detail) == ("operator", False, True)
+    assert (event.actor_name, event.allowed, "no status query" in event.detail) == ("operator", False, True)

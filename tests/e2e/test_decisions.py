@@ -79,9 +79,17 @@ def test_the_handler_of_an_abandoned_step_sees_why(desk, sign_in):
 def test_a_status_query_finds_the_effect_of_a_killed_agent_and_nothing_is_sent_again(desk, sign_in):
     came = len(desk.scene.forge.requests())
     page = sign_in("ada")
+    key = step(desk.journal(KILLED), KILLED, ERRAND)["idempotency_key"]
     open_step(page, KILLED)
-    page.get_by_role("button", name="Query status now").click()
+    page.get_by_role("link", name="Query status now…").click()
+    expect(page.locator(".request-line").first).to_contain_text(re.compile(f"GET http://.*{key}"))
+    page.set_viewport_size({"width": 360, "height": 780})
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    say_why(page)
+    page.get_by_label("Reason").press("Tab")
+    page.keyboard.press("Enter")
     expect(page.locator("#job-now")).to_contain_text("The provider says the effect exists. (HTTP 200)")
+    expect(page.locator("#job-now")).to_contain_text(REASON)
     page.get_by_role("link", name="Look at the step").click()
     expect(page.locator(".trial")).to_contain_text("committed")
     expect(page.locator(".trial")).to_contain_text("exists")
@@ -95,7 +103,7 @@ def test_a_provider_that_cannot_be_asked_is_said_to_be_one(desk, sign_in):
     page = sign_in("ada")
     open_step(page, "not-asked")
     expect(page.locator("#step-now")).to_contain_text("Nobody to ask: the profile generic_none has no status query.")
-    expect(page.get_by_role("button", name="Query status now")).to_have_count(0)
+    expect(page.get_by_role("link", name="Query status now")).to_have_count(0)
 
 
 def test_a_decision_without_a_reason_is_none(desk, sign_in):
