@@ -175,6 +175,15 @@ def test_a_killed_web_worker_comes_back(lasting):
 
 
 @pytest.mark.xdist_group("up")
+def test_healthz_answers_200_once_watch_has_beaten_and_a_canary_came_home_from_the_worker(lasting):
+    lasting.link()
+    soon(lambda: get(lasting.port, "/healthz")[0] == 200, within=90)
+    told = get(lasting.port, "/healthz")[1]
+    assert b"ok watch" in told
+    assert b"ok worker" in told
+
+
+@pytest.mark.xdist_group("up")
 def test_the_real_static_files_are_served_under_hashed_names_and_refuse_a_foreign_host(lasting):
     lasting.link()
     _, page = get(lasting.port, "/sign-in/")

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from playwright.sync_api import Page, StorageState, expect
 
-from tests.running_dashboard import Up, free_port, soon
+from tests.running_dashboard import Up, free_port, port_is_free, soon
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("demo")]
 
@@ -29,8 +29,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     try:
         up.link()
         yield up
+        left = {port for process in up.processes() for port in _ports(process)}
+        up.process.terminate()
+        assert up.process.wait(timeout=8) == 0
+        assert up.processes() == []
+        assert len(left) >= 4, "the dashboard, the forge, the webhook and the model listen"
+        assert all(port_is_free(port) for port in left)
     finally:
-        up.stop()
+        up.end_hard()
+
+
+def _ports(process: psutil.Process) -> list[int]:
+    return [each.laddr.port for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
 
 
 @pytest.fixture(scope="module")
