@@ -9,7 +9,6 @@ from agents import prices
 from agents.models import IndexedModelCall, IndexedRun, JournalFile
 from agents.money import to_pico
 from agents.rollup import utc_hour
-from journal import clock
 from journal.models import ModelCall, Run, Step
 from journal.reader import Reader
 
@@ -66,22 +65,12 @@ def drop(journal: JournalFile, task_id: str) -> None:
     IndexedRun.objects.filter(journal=journal, task_id=task_id).delete()
 
 
-# No response has as many tokens in one bucket. What says so is no count, and would break every sum it stands in.
-_MOST_TOKENS = 10**8
 _COLUMNS = tuple(field.name for field in IndexedModelCall._meta.concrete_fields if field.name != "id")
 
 
 def _row(journal: JournalFile, call: ModelCall, tool: str) -> IndexedModelCall:
-    reported = (call.in_uncached, call.in_cache_read, call.in_cache_write, call.out_visible, call.out_reasoning)
-    possible = [count if count is None or abs(count) <= _MOST_TOKENS else None for count in reported]
-    tokens = prices.Tokens(*possible)
+    tokens, price = prices.of_call(call)
     model = call.model or call.request_model or ""
-    if tuple(possible) != reported:
-        price = prices.Price(None, "The reported usage is impossible: a count is over a hundred million tokens.")
-    elif call.state == "exact":
-        price = prices.price(tokens, model=model, tier=call.service_tier, at=call.started_at or clock.wall())
-    else:
-        price = prices.Price(None, _UNSURE.get(call.state, "What this call used is not known."))
     return IndexedModelCall(
         journal=journal,
         task_id=call.task_id,
@@ -106,10 +95,3 @@ def _row(journal: JournalFile, call: ModelCall, tool: str) -> IndexedModelCall:
         matched_tier=price.tier[:64],
         price_version=price.version,
     )
-
-
-_UNSURE = {
-    "open": "The call has not come back, or was cut off by a crash: it may have been billed.",
-    "partial": "The provider's answer broke off: its usage is not complete.",
-    "unknown": "The provider reported no usage.",
-}

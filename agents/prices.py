@@ -13,10 +13,20 @@ from decimal import Decimal
 import genai_prices
 from genai_prices.types import ModelInfo, ModelPrice
 
+from journal import clock
+from journal.models import ModelCall
+
 VERSION = f"genai-prices {genai_prices.__version__}"
 
 # Tiers at the standard rate. Every other tier must stand in the table, which falls back to standard in silence.
 _STANDARD_TIERS = frozenset({"", "default", "standard", "auto"})
+# No response has as many tokens in one bucket. What says so is no count, and would break every sum it stands in.
+_MOST_TOKENS = 10**8
+_UNSURE = {
+    "open": "The call has not come back, or was cut off by a crash: it may have been billed.",
+    "partial": "The provider's usage is not complete, or contradicts itself.",
+    "unknown": "The provider reported no usage.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,19 @@ class Price:
     model: str = ""
     tier: str = ""
     version: str = ""
+
+
+def of_call(call: ModelCall) -> tuple[Tokens, Price]:
+    """What one stored response used, without impossible counts, and its price at the time it was made."""
+    reported = (call.in_uncached, call.in_cache_read, call.in_cache_write, call.out_visible, call.out_reasoning)
+    possible = [count if count is None or abs(count) <= _MOST_TOKENS else None for count in reported]
+    tokens = Tokens(*possible)
+    if tuple(possible) != reported:
+        return tokens, Price(None, "The reported usage is impossible: a count is over a hundred million tokens.")
+    if call.state != "exact":
+        return tokens, Price(None, _UNSURE.get(call.state, "What this call used is not known."))
+    model, at = call.model or call.request_model, call.started_at or clock.wall()
+    return tokens, price(tokens, model=model, tier=call.service_tier, at=at)
 
 
 def price(tokens: Tokens, *, model: str | None, tier: str | None, at: datetime) -> Price:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from agents import lapse, offers
+from agents import lapse, offers, prices
 from agents.models import Job, PendingIntent
 from dashboard import signals, timeline, wording
 from dashboard.pages import held_again, payload, usage
@@ -203,5 +203,5 @@ def payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[Payload | None
 
 
 def _call(call: ModelCall) -> CallLine:
-    price = usage.price_of(call)
+    _, price = prices.of_call(call)
     return CallLine(call, usage.of([call]), price.why or f"{price.model} · {price.tier} · {price.version}")

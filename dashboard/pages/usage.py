@@ -8,7 +8,6 @@ from decimal import Decimal
 
 from agents import prices
 from agents.money import Money, known_sum
-from journal import clock
 from journal.models import ModelCall
 
 
@@ -33,25 +32,12 @@ def of(calls: Iterable[ModelCall]) -> Usage:
     tokens_out: int | None = None
     for call in calls:
         count += 1
-        tokens = tokens_of(call)
+        tokens, price = prices.of_call(call)
         tokens_in = known_sum(tokens_in, tokens.total_in)
         tokens_out = known_sum(tokens_out, tokens.total_out)
-        cost = price_of(call).amount
+        cost = price.amount
         if cost is None:
             unpriced += 1
         else:
             amount, priced = amount + cost, priced + 1
     return Usage(count, tokens_in, tokens_out, Money(amount if priced or not unpriced else None, unpriced))
-
-
-def tokens_of(call: ModelCall) -> prices.Tokens:
-    """The call's disjoint buckets."""
-    return prices.Tokens(
-        call.in_uncached, call.in_cache_read, call.in_cache_write, call.out_visible, call.out_reasoning
-    )
-
-
-def price_of(call: ModelCall) -> prices.Price:
-    """The price of one response, at the time it was made."""
-    at = call.started_at or clock.wall()
-    return prices.price(tokens_of(call), model=call.model or call.request_model, tier=call.service_tier, at=at)
