@@ -50,16 +50,21 @@ def record(
     AuditEvent.objects.create(
         at=clock.wall(),
         actor=user,
-        actor_name=user.get_username() if user else actor_name or "anonymous",
+        actor_name=user.get_username() if user else _stored(actor_name) or "anonymous",
         action=action,
         allowed=allowed,
-        detail=detail[:4000],
+        detail=_stored(detail)[:4000],
         journal=journal,
         journal_path=journal.path if journal else "",
-        task_id=task_id,
+        task_id=_stored(task_id),
         step_index=step_index,
         job=job,
     )
+
+
+def _stored(text: str) -> str:
+    """Text as SQLite can hold it: an address may stand for bytes that are no UTF-8, and its refusal is a line too."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def record_refusal(

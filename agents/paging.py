@@ -43,7 +43,7 @@ def parse_cursor(text: str) -> Place | None:
         at, *numbers = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         row_id, rank = numbers
         moment = clock.parse(at)
-    except (binascii.Error, ValueError, TypeError, UnicodeError) as error:
+    except (binascii.Error, ValueError, TypeError, UnicodeError, RecursionError) as error:
         raise ValueError(f"Not a cursor: {text[:40]!r}. Start again from the first page.") from error
     if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
         raise ValueError(f"Not a cursor: {text[:40]!r}. Start again from the first page.")

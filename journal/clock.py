@@ -79,7 +79,10 @@ def text(moment: datetime) -> str:
 def parse(value: str) -> datetime:
     """The time a stored text stands for. Raises ValueError for any other form than ISO-8601."""
     parsed = datetime.fromisoformat(value)
-    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    try:
+        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{value[:40]!r} is no time of the years 1 to 9999 in UTC.") from error
 
 
 def now_text() -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -70,20 +72,22 @@ def desk(request: HttpRequest) -> Desk:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return Desk()
-    waits = _capped(PendingIntent.objects.filter(state=HELD)[: MOST + 1].values_list("pk", flat=True).__len__())
-    alerts = _capped(Alert.objects.filter(closed_at__isnull=True)[: MOST + 1].values_list("pk", flat=True).__len__())
+    role = role_of(user)
+    # Who may not look is not told how much there is to see.
+    waits = _counted(PendingIntent.objects.filter(state=HELD)) if role else ""
+    alerts = _counted(Alert.objects.filter(closed_at__isnull=True)) if role else ""
     here = request.resolver_match.url_name if request.resolver_match else ""
     here = _BELONGS.get(here or "", here)
     count = {"pending": (waits, " wait for you"), "alerts": (alerts, " open", "open")}
     nav = tuple(
         NavItem(name, word, reverse(name), here == name, name in count, *count.get(name, ())) for name, word in _PAGES
     )
-    role = role_of(user)
     index = fleet.index_age() if role else None
     return Desk(nav, waits, (role or "no role").replace("_", " "), index, clock.wall())
 
 
-def _capped(count: int) -> str:
+def _counted(rows: QuerySet[Any]) -> str:
+    count = rows[: MOST + 1].count()
     return "" if not count else str(count) if count <= MOST else f"{MOST}+"
 
 
