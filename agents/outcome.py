@@ -34,7 +34,10 @@ def follow(job: Job) -> Job:
     try:
         _look(job, job.journal)
     except JournalUnreadable as error:
-        leases.hand_over(job, f"The journal cannot be read now: {error.message}", result=job.result)
+        if _is_late(job):
+            _end_unread(job, error)
+        else:
+            leases.hand_over(job, f"The journal cannot be read now: {error.message}", result=job.result)
     return job
 
 
@@ -59,8 +62,12 @@ def expire(job: Job) -> None:
     try:
         _look(job, job.journal)
     except JournalUnreadable as error:
-        sentence = "Its time is over, and the journal that would say what became of it cannot be read now"
-        end(job, FAILED, f"{sentence}: {error.message}")
+        _end_unread(job, error)
+
+
+def _end_unread(job: Job, error: JournalUnreadable) -> None:
+    sentence = "Its time is over, and the journal that would say what became of it cannot be read now"
+    end(job, FAILED, f"{sentence}: {error.message}")
 
 
 def sweep() -> None:

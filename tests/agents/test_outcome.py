@@ -149,6 +149,20 @@ def test_a_late_job_whose_journal_cannot_be_read_does_not_claim_that_nothing_was
     assert "othing was sent" not in job.sentence
 
 
+@pytest.mark.parametrize(("kind", "decision"), [("query_status", ""), ("decision", "replay")])
+def test_what_waits_for_a_journal_that_is_gone_ends_with_its_time(path, later, kind, decision):
+    with held(path):
+        job = deliver(ask(path))
+        Job.objects.update(kind=kind, decision=decision)
+        inbox.remove(inbox.pending(path)[0])
+        path.unlink()
+        assert jobs.follow(job).state == "waiting_agent"
+        later()
+        assert jobs.follow(job).state == "failed"
+    assert "Its time is over, and the journal" in job.sentence
+    assert outcomes() == [(f"outcome {decision or kind}", True, job.sentence)]
+
+
 def test_a_job_given_up_is_audited_and_set_right_when_the_journal_says_otherwise(path):
     job = ask(path, decision="abandon")
     claimed = leases.claim(job.uuid)
