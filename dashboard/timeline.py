@@ -12,7 +12,7 @@ from dashboard.spans import Span
 from journal.models import Boot, Run, Step
 
 _MIN_WIDTH = 0.45  # percent: a bar of any length can be seen and pointed at
-_FLAG_WIDTH = 16.0  # of a flag's text: where two would overlap, the later takes another tier
+_FLAG_WIDTH = 17.5  # of a flag's text: where two would overlap, the later takes another tier
 _TIERS = 3
 _TIER_HEIGHT = 14
 _TICKS_HEIGHT = 24

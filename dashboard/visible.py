@@ -28,6 +28,11 @@ def line(text: str, limit: int | None = None) -> SafeString:
     return _cut(text, limit, _LINE)
 
 
+def plain(text: str) -> str:
+    """Text for an attribute, which holds no marks of its own: control characters show as `[U+202E]`."""
+    return _LINE.sub(lambda found: f"[{_code(found[0])}]", text)
+
+
 def _cut(text: str, limit: int | None, pattern: re.Pattern[str]) -> SafeString:
     if limit is None or len(text) <= limit:
         return _marked(text, pattern)
@@ -44,9 +49,11 @@ def _marked(text: str, pattern: re.Pattern[str]) -> SafeString:
 
 
 def _token(character: str) -> SafeString:
-    code = f"U+{ord(character):04X}"
-    if 0xDC80 <= ord(character) <= 0xDCFF:
-        code, name = f"0x{ord(character) - 0xDC00:02X}", "a byte that is not UTF-8"
-    else:
-        name = unicodedata.name(character, "control character")
+    code = _code(character)
+    name = "a byte that is not UTF-8" if code.startswith("0x") else unicodedata.name(character, "control character")
     return format_html('<span class="ctl" title="{}">{}</span>', f"{code} {name}", _NEWLINES.get(character, code))
+
+
+def _code(character: str) -> str:
+    byte = 0xDC80 <= ord(character) <= 0xDCFF
+    return f"0x{ord(character) - 0xDC00:02X}" if byte else f"U+{ord(character):04X}"

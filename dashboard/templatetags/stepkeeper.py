@@ -65,15 +65,16 @@ def signal(state: str, word: str | None = None) -> SafeString:
 
 @register.simple_tag
 def tool(effect: str | None, name: str) -> SafeString:
-    """A tool's name behind its effect's glyph, everywhere the same."""
+    """A tool's name behind its effect's glyph, everywhere the same; the whole name on hover, for where it is cut."""
     known = effect if effect in ("read_only", "mutating", "model") else "unknown"
     word = {"unknown": "effect not recorded"}.get(known, known.replace("_", " "))
     return format_html(
         '<span class="tool"><svg class="effect" role="img" aria-label="{0}"><title>{0}</title>'
-        '<use href="#effect-{1}"/></svg><bdi>{2}</bdi></span>',
+        '<use href="#effect-{1}"/></svg><bdi title="{3}">{2}</bdi></span>',
         word,
         known,
         visible.line(name, 120),
+        visible.plain(name),
     )
 
 

@@ -118,7 +118,7 @@ def test_the_timeline_is_a_page_and_a_part(small_fleet):
 
 def test_each_step_says_its_effect_attempts_duration_tokens_and_cost(small_fleet):
     page = text(signed_in().get(small_fleet.task()))
-    glyphs = re.findall(r'class="lead">.*?aria-label="([^"]+)">.*?href="#effect-(\w+)".*?<bdi>([^<]+)<', page)
+    glyphs = re.findall(r'class="lead">.*?aria-label="([^"]+)">.*?href="#effect-(\w+)".*?<bdi [^>]*>([^<]+)<', page)
     assert glyphs == [
         ("read only", "read_only", "read_report"),
         ("model", "model", "call_model"),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard import visible, wording
+from dashboard.templatetags.stepkeeper import tool
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 
@@ -80,12 +81,21 @@ def test_no_text_reorders_hides_or_becomes_markup(text):
     shown = visible.line(text) + visible.block(text)
     plain = re.sub(r'<span class="ctl" title="[^"<]*">[^<]*</span>', "", shown)
     assert "<" not in plain
-    assert not re.search("[\x00-\x08\x0b-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", shown)
+    for each in (shown, visible.plain(text)):
+        assert not re.search("[\x00-\x08\x0b-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", each)
 
 
 def test_what_a_limit_cuts_off_is_counted():
     assert "… 996 more characters" in visible.line("x" * 1000, 4)
     assert visible.line("x" * 4, 4) == "xxxx"
+
+
+def test_a_tools_name_stands_whole_on_hover_where_its_cell_cuts_it():
+    name = "send_\u202e" + "long_" * 40 + '"'
+    shown = tool("mutating", name)
+    assert f'<bdi title="send_[U+202E]{"long_" * 40}&quot;">' in shown
+    assert "more characters" in shown
+    assert "\u202e" not in shown
 
 
 def test_a_byte_that_is_no_text_shows_its_value():
