@@ -81,7 +81,7 @@ def test_rows_3_to_8_failures(failure, verdict, kind):
         (16, 102, {}, b"", {}, "in_progress", "other"),
         (17, 207, JSON, b"[]", {}, "unknown", "other"),
         (20, 303, {"location": "/x"}, b"", {}, "unknown", "other"),
-        *((22, status, JSON, b"{}", {}, "no_effect", "rejected") for status in (400, 402, 405, 406, 411, 413, 414, 417, 422, 431)),
+        *((22, status, JSON, b"{}", {}, "no_effect", "rejected") for status in (400, 402, 405, 406, 411, 413, 414, 415, 416, 417, 422, 431)),
         ("part 0, rule 1", 422, MARK, b"", {"profile": "marked", "redispatch": True}, "no_effect", "replayed"),
         (23, 401, {}, b"", {}, "unknown", "other"),
         (24, 404, {}, b"", {}, "unknown", "other"),

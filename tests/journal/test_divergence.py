@@ -40,6 +40,25 @@ def test_another_step_is_refused_naming_the_first_difference_and_nothing_is_sent
     assert task_row(path, "t")["status"] == "completed"  # it had ended; nothing of it is undone
 
 
+@pytest.mark.parametrize(
+    ("asked", "now", "place"),
+    [
+        ("q", "q?", "preview"),
+        ("q" * 300, "q" * 301, "prompt_bytes"),
+        ("q" * 300, "q" * 299 + "?", "prompt_sha256"),
+    ],
+    ids=["what is shown", "length", "hash"],
+)
+def test_another_prompt_is_another_step_and_the_model_is_not_asked(path, world, asked, now, place):
+    with opened(path, world) as journal, journal.task("t") as task:
+        task.ask(world.model, asked)
+    with opened(path, world) as journal, journal.task("t") as task, pytest.raises(Diverged, match=rf"\$\.{place} is"):
+        task.ask(world.model, now)
+    assert world.calls == [("model", asked)]
+    step = steps_of(path, "t")[0]
+    assert (step["status"], step["hold_reason"]) == ("committed", "diverged")
+
+
 def test_an_unfinished_task_waits_when_it_diverged_and_goes_on_with_the_old_code(path, world):
     with opened(path, world) as journal:
         task = journal.task("t")

@@ -45,6 +45,12 @@ def test_the_key_and_every_header_are_frozen():
     assert (request.method, request.body) == ("POST", '{"b":"é","a":[1]}'.encode())
 
 
+def test_a_key_that_its_profile_quotes_is_frozen_with_its_quotes():
+    key = {"placement": "header", "name": "Idempotency-Key", "quote": "sf_string"}
+    request = frozen("POST", URL, profile=load({"forge": {"key": key}})["forge"])
+    assert dict(request.headers)["Idempotency-Key"] == f'"{KEY}"'
+
+
 def test_equal_requests_have_equal_digests_and_any_difference_shows():
     first = frozen("POST", URL, data="x")
     assert first == frozen("POST", URL, data=b"x")

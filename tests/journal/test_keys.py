@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from journal import codec
 from journal.keys import key, sha256_hex
+from tests.journal.agent import opened, steps_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 ARGUMENTS = st.dictionaries(TEXT, st.none() | st.integers(-(2**63), 2**63) | TEXT | st.lists(TEXT))
@@ -37,6 +38,16 @@ def test_one_known_key_is_pinned():
         == hashlib.sha256(b'triage-42:3:{"branch": "fix"}').hexdigest()
         == sha256_hex('triage-42:3:{"branch": "fix"}')
     )
+
+
+def test_a_model_step_has_the_key_and_the_hash_of_its_own_arguments_text(path, world):
+    with opened(path, world) as journal, journal.task("t") as task:
+        task.run(world.read, 1)
+        task.ask(world.model, "q")
+    step = steps_of(path, "t")[1]
+    assert set(json.loads(step["arguments_json"])) == {"prompt_bytes", "prompt_sha256", "preview"}
+    assert step["idempotency_key"] == key("t", 1, step["arguments_json"])
+    assert step["args_hash"] == sha256_hex(step["arguments_json"])
 
 
 def test_the_same_call_twice_in_one_task_has_two_keys():

@@ -52,6 +52,13 @@ def test_every_public_name_is_there_with_its_docstring(name):
     assert getattr(journal, name) is found
 
 
+def test_the_judge_of_a_pending_step_is_asked_with_these_five():
+    judge = inspect.signature(importlib.import_module("journal.reconcile").decide)
+    assert list(judge.parameters) == ["step", "attempts", "evidence", "profile", "now"]
+    assert {parameter.kind for parameter in judge.parameters.values()} == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    assert judge.return_annotation == "Action"
+
+
 def test_another_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nonsense"):
         getattr(journal, "nonsense")  # noqa: B009

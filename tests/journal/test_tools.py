@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from journal import InvalidArguments, StepWaiting, UsageError, codec, tool
+from journal import InvalidArguments, Journal, OutcomeUnknown, Request, StepWaiting, UsageError, codec, http_tool, tool
 from journal.keys import key
 from tests.journal.agent import World, opened, rows, steps_of
+from tests.journal.raw_server import answer, serving
 
 
 def test_arguments_are_bound_by_the_signature_and_defaults_are_filled_in(path, world):
@@ -108,6 +109,26 @@ def test_arguments_that_do_not_fit_or_cannot_be_stored_take_no_step(path, world)
         task.run(world.read, 1)
     assert [(step["step_index"], step["tool_name"]) for step in steps_of(path, "t")] == [(0, "read")]
     assert world.names() == ["read"]
+
+
+def test_a_tool_whose_provider_is_not_described_gets_the_strictest_profile_and_a_warning(path, caplog):
+    with serving(answer(504)) as server:
+
+        @http_tool(effect="mutating", provider="forge")
+        def order(number: int) -> Request:
+            return Request("POST", f"{server.url}/orders", json={"number": number})
+
+        keyed = {"other": {"key": {"placement": "header", "name": "Idempotency-Key"}, "retention": {"for": "24h"}}}
+        with Journal(path, agent="a", tools=[order], providers=keyed) as journal:
+            (warning,) = caplog.messages
+            assert "tool order: provider 'forge' is not in the profiles given" in warning
+            assert "generic_none is used" in warning
+            with pytest.raises(OutcomeUnknown), journal.task("t") as task:
+                task.run(order, 1)
+    (request,) = server.received
+    assert b"idempotency-key" not in request.lower()
+    step = steps_of(path, "t")[0]
+    assert (step["provider"], step["hold_reason"]) == ("generic_none", "no_key_no_status")
 
 
 def test_a_script_need_not_register_its_tools_to_resume(path, world):
