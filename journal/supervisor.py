@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
 import threading
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from journal import clock, death, ended_boot, exits, inbox
 from journal.child import Child
-from journal.errors import JournalBusy, StepkeeperError, UsageError
+from journal.errors import JournalBusy, JournalUnreadable, StepkeeperError, UsageError
 
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _WATCHED = {*_STOPS, signal.SIGCHLD}
@@ -61,7 +62,7 @@ def supervise(
     A death is recorded on the boot it ended and followed by a restart with back-off. Exit code 75 waits for a
     message, a change of the journal or a due time; exit code 4, or another writer, is back-off and no crash. SIGTERM,
     SIGINT and SIGHUP are passed on; after `grace` seconds the daemon is killed. Raises UsageError where the command
-    cannot be started, or off the main thread.
+    cannot be started for the first time, or off the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         raise UsageError("supervise: called from a thread.", hint="Call it from the main thread.")
@@ -92,6 +93,8 @@ class _Supervisor:
         self._backoff = backoff
         self._grace = grace
         self._stop: int | None = None
+        self._has_run = False
+        self._seen: tuple[tuple[int, int, int], ...] = ()
 
     def run(self) -> int:
         deaths = 0
@@ -99,27 +102,43 @@ class _Supervisor:
             # A message that was there before a start does not cut the pause after it short: no hot loop.
             known = self._messages()
             started = clock.boot_seconds()
-            child = Child(self._command, mask=self._mask)
-            self._say(f"started pid {child.pid}")
-            returncode = self._watch(child)
-            ended = death.decode(returncode, oom_kills=child.oom_kills())
-            recorded = self._record(child.pid, ended)
+            returncode, words = self._run_once()
             if self._stop is not None or returncode == 0:
-                self._say(f"pid {child.pid} ended: {ended}")
+                self._say(words)
                 return 0
             if returncode == exits.WAITING:
                 deaths = 0
-                self._say(f"pid {child.pid} waits for a person or a due time")
+                self._say(words)
                 self._pause(self._backoff.first, known)
                 self._await_news(known)
             else:
                 lived = clock.boot_seconds() - started
                 deaths = 1 if lived >= self._backoff.forgive_after else deaths + 1
                 delay = self._backoff.delay(deaths)
-                self._say(f"pid {child.pid} {_words(returncode, ended, recorded)}; next start in {delay:g} s")
+                self._say(f"{words}; next start in {delay:g} s")
                 self._pause(delay, known)
             if self._stop is not None:
                 return 0
+
+    def _run_once(self) -> tuple[int | None, str]:
+        """Run the command to its end: its return code, None where it did not start again, and how that is told."""
+        try:
+            child = Child(self._command, mask=self._mask)
+        except UsageError as error:
+            if not self._has_run:
+                raise
+            # It is there, for it ran: no process is free at this moment, or its file is just being replaced.
+            return None, error.message.rstrip(".")
+        self._has_run = True
+        self._say(f"started pid {child.pid}")
+        returncode = self._watch(child)
+        # Before anybody else takes the lock that the daemon gave back: what they change is news.
+        self._seen = self._signature()
+        ended = death.decode(returncode, oom_kills=child.oom_kills())
+        busy = self._record(child.pid, ended)
+        if self._stop is not None or returncode == 0:
+            return returncode, f"pid {child.pid} ended: {ended}"
+        return returncode, f"pid {child.pid} {_words(returncode, ended, busy)}"
 
     def _watch(self, child: Child) -> int:
         """Wait for the daemon's end; pass a stop on, and make it final after the grace."""
@@ -139,10 +158,13 @@ class _Supervisor:
         """Close the boot's row; returns who held the lock instead, where somebody did."""
         wait = _RECORD_SECONDS if self._stop is None else 0.5
         try:
-            ended_boot.close_ended_boot(self._journal, pid=pid, ended=ended, wait=wait)
+            if ended_boot.close_ended_boot(self._journal, pid=pid, ended=ended, wait=wait):
+                # The row was open still, so nobody wrote before us; and what we wrote is no news.
+                self._seen = self._signature()
         except JournalBusy as busy:
             return busy
-        except StepkeeperError as error:
+        except (StepkeeperError, sqlite3.Error, OSError) as error:
+            # A full disk, say, perhaps the one it died of. Whoever opens the journal next records it.
             self._say(f"cannot record how pid {pid} ended: {error}")
         return None
 
@@ -156,11 +178,14 @@ class _Supervisor:
 
     def _await_news(self, known: frozenset[str]) -> None:
         """Wait without the lock: a message, a due time, or another writer's change of the file ends it."""
-        seen = self._signature()
-        due = _due(self._journal)
+        due: datetime | None = None
+        answered = False
         while self._stop is None:
-            if self._messages() - known or self._signature() != seen:
+            if self._messages() - known or self._signature() != self._seen:
                 return
+            if not answered:
+                # A busy journal or a slow disk is asked again at the next look.
+                due, answered = _due(self._journal)
             if due is not None and clock.wall() >= due:
                 return
             self._sleep(_LOOK_SECONDS)
@@ -198,6 +223,8 @@ class _Supervisor:
 
 
 def _words(returncode: int, ended: str, busy: JournalBusy | None) -> str:
+    if returncode == exits.WAITING:
+        return "waits for a person or a due time"
     if returncode == exits.BUSY:
         return "found the journal busy"
     if busy is not None:
@@ -205,14 +232,12 @@ def _words(returncode: int, ended: str, busy: JournalBusy | None) -> str:
     return f"died: {ended}"
 
 
-def _due(journal: Path) -> datetime | None:
-    """The earliest time at which the journal holds something to do by itself."""
+def _due(journal: Path) -> tuple[datetime | None, bool]:
+    """The earliest time at which the journal holds something to do by itself; and whether that is an answer."""
     from journal.reader import Reader
 
     try:
-        reader = Reader(journal)
-        times = [task.next_attempt_at for task in reader.tasks(status="waiting").items]
-        times += [step.next_attempt_at for step in reader.pending()]
-    except StepkeeperError:
-        return None
-    return min((time for time in times if time is not None), default=None)
+        return Reader(journal).next_due(), True
+    except JournalUnreadable as error:
+        # Only these two pass by themselves; whatever mends another one changes the file.
+        return None, error.kind not in ("busy", "too_slow")

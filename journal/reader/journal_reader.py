@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 from journal import dialects
@@ -168,6 +169,10 @@ class Reader:
         return self._read(
             lambda c: changes.since(c, since_revision, limit=limit),
             lambda c, dialect: Changes(
+    def next_due(self) -> datetime | None:
+        """The earliest time at which a waiting task or a step of an unfinished one is due; None where none is."""
+        return self._read(own_tasks.next_due, lambda c, dialect: None)
+
                 tasks=tuple(foreign.tasks(c, dialect)), steps=tuple(foreign.every_step(c, dialect, limit=limit))
             ),
         )

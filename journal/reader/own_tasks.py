@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from journal.dialects import STEP_TABLE
@@ -53,8 +54,8 @@ def page(
     return Page(tuple(tasks), cursor(found[limit - 1].integer("number") or 0) if more else None)
 
 
-def task(connection: sqlite3.Connection, task_id: str, *, cap: int) -> Task | None:
-    """One task with its input, output and error."""
+def task(connection: sqlite3.Connection, task_id: str, *, cap: int | None) -> Task | None:
+    """One task with its error and, where `cap` says how much of each, its input and output."""
     found = rows.fetch(
         connection, f"SELECT t.rowid AS number, {_STEPS}, {_TASK} FROM agent_task AS t WHERE t.task_id = ?", (task_id,)
     )
@@ -62,19 +63,23 @@ def task(connection: sqlite3.Connection, task_id: str, *, cap: int) -> Task | No
         return None
     cells = found[0]
     rowid = cells.integer("number")
-    references = connection.execute("SELECT input_ref, output_ref FROM agent_task WHERE rowid = ?", (rowid,)).fetchone()
-    bodies = {"input_json": references[0], "output_json": references[1], "error_json": None}
-    read = {
-        column: payloads.body(connection, sha256, cap=cap)
-        if isinstance(sha256, str)
-        else payloads.cell(connection, "agent_task", column, rowid, cap=cap)
-        for column, sha256 in bodies.items()
-    }
+    read: dict[str, payloads.Payload] = {}
+    if cap is not None:
+        references = "SELECT input_ref, output_ref FROM agent_task WHERE rowid = ?"
+        bodies = connection.execute(references, (rowid,)).fetchone()
+        for column, sha256 in zip(("input_json", "output_json"), bodies, strict=True):
+            read[column] = (
+                payloads.body(connection, sha256, cap=cap)
+                if isinstance(sha256, str)
+                else payloads.cell(connection, "agent_task", column, rowid, cap=cap)
+            )
+    error_cap = payloads.CAP if cap is None else cap
+    read["error_json"] = payloads.cell(connection, "agent_task", "error_json", rowid, cap=error_cap)
     built = with_pending(connection, [rows.task(cells)])[0]
     return replace(
         built,
-        input_json=read["input_json"].text,
-        output_json=read["output_json"].text,
+        input_json=read.get("input_json", payloads.NOTHING).text,
+        output_json=read.get("output_json", payloads.NOTHING).text,
         error_json=read["error_json"].text,
         odd=(*built.odd, *(column for column, payload in read.items() if payload.odd)),
         previewed=tuple(column for column, payload in read.items() if payload.previewed),
@@ -115,6 +120,19 @@ def boots(connection: sqlite3.Connection, *, limit: int) -> list[Boot]:
     """The newest takings of the writer's lock, oldest of them first."""
     found = rows.fetch(connection, f"SELECT {rows.BOOT} FROM agent_boot ORDER BY boot DESC LIMIT ?", (limit,))
     return [rows.boot(cells) for cells in reversed(found)]
+
+
+def next_due(connection: sqlite3.Connection) -> datetime | None:
+    """The earliest time at which something of an unfinished task is due; reads what is unfinished, nothing else."""
+    unfinished = "t.status IN ('queued', 'running', 'waiting')"
+    found = rows.fetch(
+        connection,
+        "SELECT min(due) AS due FROM ("
+        f"SELECT t.next_attempt_at AS due FROM agent_task AS t WHERE {unfinished} AND t.status = 'waiting'"
+        f" UNION ALL SELECT s.next_attempt_at FROM {STEP_TABLE} AS s"
+        f" CROSS JOIN agent_task AS t ON t.task_id = s.task_id WHERE s.status = 'pending' AND {unfinished})",
+    )
+    return found[0].time("due")
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,19 @@ def test_tasks_are_filtered_by_status_and_by_text_taken_literally(path: Path, ag
     assert [task.task_id for task in Reader(path).tasks(status="waiting").items] == ["Mail/100%"]
     assert [task.task_id for task in Reader(path).tasks(text="mail/100%").items] == ["Mail/100%"]
     assert [task.task_id for task in Reader(path).tasks(text="OTHER").items] == ["mail/1000"]
+
+
+def test_the_next_due_time_is_the_earliest_of_all_unfinished_tasks(path: Path, agent: sqlite3.Connection):
+    assert Reader(path).next_due() is None
+    a_task(agent, "oldest", status="waiting", next_attempt_at="2026-11-29T12:00:00.000000Z")
+    for number in range(600):
+        a_task(agent, f"t{number}", status="waiting", next_attempt_at="2026-11-30T12:00:00.000000Z")
+    a_task(agent, "ended", status="cancelled")
+    a_step(agent, "ended", 0, status="pending", next_attempt_at="2026-11-28T12:00:00.000000Z")
+    assert Reader(path).next_due() == datetime(2026, 11, 29, 12, tzinfo=UTC)
+    a_task(agent, "crashed", status="running")
+    a_step(agent, "crashed", 0, status="pending", next_attempt_at="2026-11-29T11:00:00.000000Z")
+    assert Reader(path).next_due() == datetime(2026, 11, 29, 11, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

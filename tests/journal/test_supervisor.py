@@ -17,27 +17,35 @@ import pytest
 
 from journal import clock, inbox, schema
 from journal.errors import UsageError
-from journal.supervisor import Backoff, supervise
+from journal.supervisor import Backoff, _due, supervise
+from tests.journal.rows import a_journal, a_task, writer
 
 pytestmark = pytest.mark.crash
 
 _SUPERVISE = """
-import sys
+import resource, sys
 from journal.supervisor import Backoff, supervise
 backoff = Backoff(quick=0.05, first=float({first!r}), limit=60.0)
+if {limit}:
+    # To SQLite the volume is full past that size; files are no longer than this for the daemon either, which undoes it.
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
 sys.exit(supervise(sys.argv[1], sys.argv[2:], backoff=backoff, grace=0.5))
 """
 
 
 @contextmanager
-def supervised(journal, script, *, first=0.1):
-    """Run `script` under a supervisor process. Each start of the script leaves its pid in `<journal>.starts`."""
+def supervised(journal, script, *, first=0.1, program=(sys.executable, "-c"), limit=0):
+    """Run `script` under a supervisor process, which says what it does in `<journal>.said`.
+
+    Each start of the script leaves its pid in `<journal>.starts`.
+    """
     starts = journal.with_suffix(".starts")
     starts.touch()
     body = f"import os\nwith open({str(starts)!r}, 'a') as file: file.write(f'{{os.getpid()}}\\n')\n"
-    command = [sys.executable, "-c", body + textwrap.dedent(script)]
-    supervisor = [sys.executable, "-c", _SUPERVISE.format(first=first), str(journal), *command]
-    process = subprocess.Popen(supervisor, stderr=subprocess.DEVNULL)
+    command = [*program, body + textwrap.dedent(script)]
+    supervisor = [sys.executable, "-c", _SUPERVISE.format(first=first, limit=limit), str(journal), *command]
+    with journal.with_suffix(".said").open("w") as said:
+        process = subprocess.Popen(supervisor, stderr=said)
     try:
         yield process, starts
     finally:
@@ -112,14 +120,8 @@ def test_exit_75_waits_without_the_lock_for_a_message(tmp_path):
 def test_exit_75_ends_its_wait_when_something_is_due(tmp_path, monkeypatch):
     journal, moved = tmp_path / "a.db", tmp_path / "clock"
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
-    with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
-        schema.migrate(connection, agent="test")
-        now, due = clock.now_text(), clock.text(clock.wall() + timedelta(hours=1))
-        connection.execute(
-            "INSERT INTO agent_task (task_id, agent, status, next_attempt_at, boot, created_at, updated_at, revision)"
-            " VALUES ('t', 'test', 'waiting', ?, 1, ?, ?, 1)",
-            (due, now, now),
-        )
+    with closing(writer(a_journal(journal))) as connection:
+        a_task(connection, "t", status="waiting", next_attempt_at=clock.text(clock.wall() + timedelta(hours=1)))
     with supervised(journal, "import sys; sys.exit(75)") as (_, starts):
         until(lambda: pids(starts) and gone(pids(starts)[0]))
         time.sleep(0.6)
@@ -136,6 +138,54 @@ def test_exit_75_ends_its_wait_when_another_writer_changed_the_journal(tmp_path)
         assert len(pids(starts)) == 1
         with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
             schema.migrate(connection, agent="test")
+        until(lambda: len(pids(starts)) == 2)
+
+
+def test_what_is_changed_in_the_pause_after_exit_75_is_news(tmp_path):
+    journal = tmp_path / "a.db"
+    with supervised(journal, "import sys; sys.exit(75)", first=0.5) as (_, starts):
+        until(lambda: "waits for a person" in journal.with_suffix(".said").read_text())
+        # As a worker does that posts, takes the free lock, applies and unlinks within moments.
+        with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
+            schema.migrate(connection, agent="test")
+        until(lambda: len(pids(starts)) == 2)
+
+
+def test_a_journal_that_is_busy_when_its_due_time_is_looked_for_is_asked_again(tmp_path):
+    journal, due = tmp_path / "a.db", clock.wall() + timedelta(hours=1)
+    with closing(writer(a_journal(journal))) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        a_task(other, "t", status="waiting", next_attempt_at=clock.text(due))
+        assert _due(journal) == (None, False)
+    assert _due(journal) == (due, True)
+    assert _due(tmp_path / "missing.db") == (None, True)
+
+
+def test_a_disk_that_is_full_at_the_record_does_not_end_the_supervisor(tmp_path):
+    journal, ready = tmp_path / "a.db", tmp_path / "ready"
+    unlimited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
+    script = unlimited + DAEMON.format(journal=str(journal), ready=str(ready))
+    with supervised(journal, script, limit=65536) as (_, starts):
+        until(ready.exists)
+        (first,) = pids(starts)
+        ready.unlink()
+        os.kill(first, signal.SIGKILL)
+        until(ready.exists)
+        assert f"cannot record how pid {first} ended" in journal.with_suffix(".said").read_text()
+        with closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as connection:
+            boots = connection.execute("SELECT role, pid, ended FROM agent_boot ORDER BY boot").fetchall()
+    assert boots == [("agent", first, "vanished"), ("agent", pids(starts)[1], None)]
+
+
+def test_a_program_that_cannot_be_started_again_for_a_moment_is_tried_again(tmp_path):
+    journal, program, away = tmp_path / "a.db", tmp_path / "program", tmp_path / "away"
+    program.symlink_to("/bin/sh")
+    script = f"import os; os.rename({str(program)!r}, {str(away)!r})"
+    run = (str(program), "-c", f'exec {sys.executable} -c "$0"')
+    with supervised(journal, script + "\nos._exit(1)", program=run) as (supervisor, starts):
+        until(lambda: "cannot be started" in journal.with_suffix(".said").read_text())
+        assert supervisor.poll() is None
+        away.rename(program)
         until(lambda: len(pids(starts)) == 2)
 
 
