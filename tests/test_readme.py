@@ -59,6 +59,29 @@ def test_the_commands_of_the_readme_are_verbs_of_the_makefile():
     assert {"demo", "test", "up"} <= named <= verbs
 
 
+def test_each_verb_of_the_makefile_has_its_line_for_who_works_on_the_project():
+    (verbs,) = re.findall(r"^\.PHONY: (.+)$", (CHECKOUT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    text = (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `make ([a-z-]+)[^`]*` \|", text, re.MULTILINE)
+    assert sorted(told) == sorted(set(verbs.split()) - {"install", "install-dev"})
+    assert "`make demo-reset`" in TEXT
+
+
+def test_what_the_readme_tells_to_make_in_the_checkout_is_ignored_there(tmp_path):
+    (agent,) = blocks("python")
+    (tmp_path / "notes.py").write_text(agent, encoding="utf-8")
+    subprocess.run([sys.executable, "notes.py"], cwd=tmp_path, check=True, timeout=60)
+    folder = re.search(r'else "([\w-]+)"\)', (CHECKOUT / "docs" / "first_agent.py").read_text(encoding="utf-8"))
+    assert folder
+    (tmp_path / folder[1]).mkdir()
+    (tmp_path / folder[1] / "journal.db").touch()
+    (tmp_path / ".gitignore").write_text((CHECKOUT / ".gitignore").read_text(encoding="utf-8"), encoding="utf-8")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True, timeout=30)
+    command = ["git", "status", "--porcelain", "--untracked-files=all"]
+    status = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=30)
+    assert status.stdout.split() == ["??", ".gitignore"]
+
+
 def test_every_file_the_readme_links_to_is_there():
     links = re.findall(r"\]\(([^)#]+)\)", TEXT)
     assert [link for link in links if "://" not in link and not (CHECKOUT / link).exists()] == []
