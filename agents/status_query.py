@@ -9,7 +9,7 @@ from typing import Literal
 
 from agents import discovery, leases
 from agents.models import Job, JournalFile
-from journal import clock, inbox, ownership
+from journal import clock, freeze, inbox, ownership
 from journal.errors import JournalUnreadable
 from journal.models import Answer, Attempt, FrozenRequest, Step
 from journal.providers.profile import Profile
@@ -67,6 +67,7 @@ def _ask_http(
     attempts = reader.attempts(step.task_id, step.step_index)
     # Read before asking: an attempt that starts meanwhile is not the one this answer is about.
     newest = max((attempt.attempt for attempt in attempts if attempt.verdict != "not_sent"), default=0)
+    request = freeze.as_sent(request, reader.sent_with(step.task_id, step.step_index, newest) if newest else None)
     in_flight = _in_flight(attempts, journal)
     secrets = Secrets()
     asked = clock.moment()

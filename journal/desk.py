@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from journal import attempts, clock, codec, decisions, evidence, requests, steps
+from journal import attempts, clock, codec, decisions, evidence, freeze, requests, steps
 from journal.actions import Now
 from journal.dispatch import Intent
 from journal.errors import OutcomeUnknown, StepHeld, StepkeeperError, StepWaiting
-from journal.models import Attempt, Evidence, Step
+from journal.models import Attempt, Evidence, FrozenRequest, Step
 from journal.ops import Steps, Write
 from journal.providers.profile import Profile
 from journal.secrets import Secrets
@@ -57,13 +57,17 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything the journal knows about one step, read together."""
+    """Everything the journal knows about one step, read together.
+
+    `made` is its request as it was made; the intent's is marked with what its newest attempt was sent with.
+    """
 
     step: Step
     intent: Intent
     attempts: list[Attempt]
     evidence: list[Evidence]
     now: Now
+    made: FrozenRequest | None
 
 
 def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
@@ -72,17 +76,26 @@ def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
     assert step is not None
     step = replace(step, decision=decisions.unused(tx, task_id, step_index))
     stored = steps.profile_json(tx, task_id, step_index)
+    made = requests.find(tx, task_id, step_index, step.key_generation)
+    sent = attempts.of_step(tx, task_id, step_index)
     return Snapshot(
         step=step,
         intent=Intent(
             step=step,
             profile=Profile.from_dict(step.provider or "python", codec.loads(stored) if stored else {}),
-            request=requests.find(tx, task_id, step_index, step.key_generation),
+            request=None if made is None else freeze.as_sent(made, _marks(tx, sent)),
         ),
-        attempts=attempts.of_step(tx, task_id, step_index),
+        attempts=sent,
         evidence=evidence.of_step(tx, task_id, step_index),
         now=Now(clock.moment(), clock.parse(tx.newest) if tx.newest else None, tx.boot),
+        made=made,
     )
+
+
+def _marks(tx: Transaction, sent: list[Attempt]) -> dict[str, str] | None:
+    """The new marks of the newest attempt that may have arrived; None where none may have."""
+    last = next((attempt for attempt in reversed(sent) if attempt.verdict != "not_sent"), None)
+    return None if last is None else requests.sent_with(tx, last.task_id, last.step_index, last.attempt)
 
 
 def tool_lacks(desk: Desk, step: Step, *, asks: bool = False) -> str | None:

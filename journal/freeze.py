@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from journal import codec
 from journal.errors import InvalidArguments, StepkeeperError, UsageError
@@ -39,7 +39,7 @@ class MissingReference(StepkeeperError):
 
 
 class ChangedReference(MissingReference):
-    """A variable in the request's address or body has another value than when an attempt was made; nothing was sent."""
+    """A variable in the address or body has another value than the newest attempt was sent with; nothing was sent."""
 
     hold_reason = "reference_changed"
 
@@ -97,8 +97,23 @@ def references(frozen: FrozenRequest) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ref[3] for ref in frozen.refs))
 
 
+def new_marks(frozen: FrozenRequest, environ: Mapping[str, str]) -> dict[str, str]:
+    """The marks of the variables in address and body whose values are others than the request is marked with."""
+    return _new_marks(frozen.refs, environ)
+
+
+def as_sent(frozen: FrozenRequest, marks: Mapping[str, str] | None) -> FrozenRequest:
+    """The request marked with what an attempt was sent with: `marks` where those are new, else as it was made.
+
+    Without any attempt that may have arrived, `marks` is None: then no value is another than an earlier one.
+    """
+    if marks is None:
+        return replace(frozen, refs=tuple((*ref[:5], "") for ref in frozen.refs))
+    return replace(frozen, refs=tuple((*ref[:5], ref[5] and marks.get(ref[3], ref[5])) for ref in frozen.refs))
+
+
 def require_unchanged(frozen: FrozenRequest, environ: Mapping[str, str]) -> None:
-    """Raise ChangedReference where a replay would go elsewhere, or say something else, than an earlier attempt did.
+    """Raise ChangedReference where a replay would go elsewhere, or say something else, than the request `as_sent` did.
 
     Credentials in headers may change: they are no part of what was asked for.
     """
@@ -106,13 +121,17 @@ def require_unchanged(frozen: FrozenRequest, environ: Mapping[str, str]) -> None
 
 
 def _require_same(refs: Iterable[Ref], environ: Mapping[str, str]) -> None:
-    changed = dict.fromkeys(ref[3] for ref in refs if ref[5] and ref[5] != _mark(ref[3], environ))
+    changed = _new_marks(refs, environ)
     if changed:
         raise ChangedReference(
-            f"Environment variable {', '.join(changed)}: its value is another than when this request was made.",
+            f"Environment variable {', '.join(changed)}: its value is another than when this request was last sent.",
             names=tuple(changed),
             hint="Give it the earlier value and start the agent again, or look at the provider and decide.",
         )
+
+
+def _new_marks(refs: Iterable[Ref], environ: Mapping[str, str]) -> dict[str, str]:
+    return {ref[3]: mark for ref in refs if ref[5] and ref[5] != (mark := _mark(ref[3], environ))}
 
 
 def _mark(name: str, environ: Mapping[str, str]) -> str:

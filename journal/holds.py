@@ -110,7 +110,7 @@ HOLDS: Final[dict[str, Hold]] = {
     ),
     "reference_changed": Hold(
         "Address or content changed",
-        "A variable in the request's address or body has another value than when it was first sent.",
+        "A variable in the request's address or body has another value than when it was last sent.",
         "Give it the earlier value and start the agent again. " + _LOOK + "approve a replay with the new one.",
     ),
     "tool_missing": Hold(

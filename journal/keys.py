@@ -17,3 +17,8 @@ def key(task_id: str, step_index: int, arguments_json: str, *, generation: int =
 def sha256_hex(data: str | bytes) -> str:
     """SHA-256 of the bytes (of the UTF-8 form of a text), as hex."""
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+def sent_key(task_id: str, step_index: int, attempt: int) -> str:
+    """The name in `journal_meta` of what an attempt was sent with, where that is not what its request was made with."""
+    return f"sent:{step_index}:{attempt}:{task_id}"

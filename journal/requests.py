@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from journal import rows
+from journal import keys, rows
 from journal.models import FrozenRequest
 
 if TYPE_CHECKING:
@@ -45,6 +45,22 @@ def find(tx: Transaction, task_id: str, step_index: int, generation: int) -> Fro
         (task_id, step_index, generation),
     )
     return None if row is None else rows.request(row)
+
+
+def note_sent(tx: Transaction, task_id: str, step_index: int, attempt: int, marks: Mapping[str, str]) -> None:
+    """Keep the marks of what an attempt is sent with, where those are others than the request was made with."""
+    # Beside the request, never in it: what it was made with is part of its hash.
+    if marks:
+        tx.execute(
+            "INSERT INTO journal_meta (key, value) VALUES (?, ?)",
+            (keys.sent_key(task_id, step_index, attempt), json.dumps(marks)),
+        )
+
+
+def sent_with(tx: Transaction, task_id: str, step_index: int, attempt: int) -> dict[str, str]:
+    """The marks that `note_sent` kept for the attempt."""
+    row = tx.one("SELECT value FROM journal_meta WHERE key = ?", (keys.sent_key(task_id, step_index, attempt),))
+    return {} if row is None else json.loads(row["value"])
 
 
 def references(tx: Transaction) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from journal import attempts, clock, decisions, failures, freeze, reconcile, steps, tasks
+from journal import attempts, clock, decisions, failures, freeze, reconcile, requests, steps, tasks
 from journal.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
 from journal.attempts import Mark
 from journal.desk import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, tool_lacks, waiting
@@ -97,12 +97,12 @@ def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
         # The tool's code runs where its task runs; recovery only settles what needs no code of the agent's.
         raise NotHere(f"Step {step.step_index} of {step.task_id}: its tool runs again when its task runs.")
     with (yield from turn(desk, step, 0 if intent.request is not None else _deaths(seen))):
-        mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, seen), sync=True)
+        mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, seen, desk.secrets.environ), sync=True)
         if mark is not None:
             yield from dispatch(desk.store, desk.secrets, desk.tools.get(step.tool_name), intent, mark)
 
 
-def _mark(tx: Transaction, seen: Snapshot) -> Mark | None:
+def _mark(tx: Transaction, seen: Snapshot, environ: Mapping[str, str]) -> Mark | None:
     """The dispatching mark, using up the approval that made this send; None when nothing may be sent."""
     step = seen.step
     task = tasks.find(tx, step.task_id)
@@ -124,6 +124,9 @@ def _mark(tx: Transaction, seen: Snapshot) -> Mark | None:
         generation=step.key_generation,
         decision_id=None if decision is None else decision.message_id,
     )
+    if fresh.made is not None:
+        # Where it goes now, not where it was made to go, is what a later replay must not leave.
+        requests.note_sent(tx, mark.task_id, mark.step_index, mark.attempt, freeze.new_marks(fresh.made, environ))
     if decision is not None:
         decisions.consume(tx, decision.message_id, mark.attempt)
     return mark
@@ -137,8 +140,7 @@ def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
         return None if lacks is None else ("tool_missing", lacks)
     try:
         freeze.require(freeze.references(intent.request), desk.secrets.environ)
-        arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
-        if arrived and intent.step.decision is None:
+        if intent.step.decision is None:
             freeze.require_unchanged(intent.request, desk.secrets.environ)
     except freeze.MissingReference as error:
         return error.hold_reason, str(error)

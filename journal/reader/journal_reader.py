@@ -139,6 +139,12 @@ class Reader:
             return None
         return self._read(lambda c: own_steps.request(c, task_id, index, cap=cap), lambda c, dialect: None)
 
+    def sent_with(self, task_id: str, index: int, attempt: int) -> dict[str, str]:
+        """The marks of an attempt's variables, by name, where those are others than the request was made with."""
+        if not _is_text(task_id) or not _is_integer(index):
+            return {}
+        return self._read(lambda c: own_steps.sent_with(c, task_id, index, attempt), lambda c, dialect: {})
+
     def profile_json(self, task_id: str, index: int) -> str | None:
         """The provider profile frozen with the step, as JSON text."""
         if not _is_text(task_id) or not _is_integer(index):

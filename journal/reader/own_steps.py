@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import replace
 from typing import Final
 
+from journal import keys
 from journal.dialects import STEP_TABLE
 from journal.models import Decision, FrozenRequest, Step
 from journal.reader import history, payloads, rows
@@ -149,6 +150,18 @@ def request(connection: sqlite3.Connection, task_id: str, index: int, *, cap: in
         body_bytes=size,
         odd=(*cells.odd, *odd),
     )
+
+
+def sent_with(connection: sqlite3.Connection, task_id: str, index: int, attempt: int) -> dict[str, str]:
+    """The marks of what an attempt was sent with, where those are others than the request was made with."""
+    row = connection.execute(
+        "SELECT value FROM journal_meta WHERE key = ?", (keys.sent_key(task_id, index, attempt),)
+    ).fetchone()
+    try:
+        value = json.loads(row[0]) if row else {}
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return {str(name): str(mark) for name, mark in value.items()} if isinstance(value, dict) else {}
 
 
 def _ref(

@@ -110,7 +110,7 @@ def test_the_mark_is_given_only_while_the_judgement_stands(path, world, clock_at
         clock_at(600)
         seen = journal.store.read(lambda tx: look(tx, "t", 0))
         clock_at(25 * 3600)
-        assert journal.store.write(lambda tx: settle._mark(tx, seen), sync=False) is None
+        assert journal.store.write(lambda tx: settle._mark(tx, seen, {}), sync=False) is None
         clock_at(25 * 3600 - 1)
     assert [row["attempt"] for row in rows(path, "SELECT attempt FROM agent_step_attempt")] == [1]
 
