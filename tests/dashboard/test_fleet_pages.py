@@ -10,6 +10,7 @@ import pytest
 from agents import alerts, audit
 from agents.models import Alert, JournalFile, Volume
 from journal import clock
+from journal.reader import Reader
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
@@ -216,6 +217,16 @@ def test_the_audit_can_be_narrowed_to_a_person_and_to_refusals(small_fleet):
 @pytest.mark.parametrize("url", ["/audit/", "/alerts/"])
 def test_a_cursor_that_is_none_is_a_404(db, url):
     assert signed_in().get(f"{url}?after=nonsense").status_code == 404
+
+
+@pytest.mark.parametrize("url", ["/", "/tasks/", "/pending/", "/spend/", "/disk/", "/alerts/", "/audit/", "/journals/"])
+def test_a_page_of_the_fleet_opens_no_journal(small_fleet, monkeypatch, url):
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("a fleet page opened a journal")
+
+    monkeypatch.setattr(Reader, "__init__", opened)
+    monkeypatch.setattr("journal.reader.connect.read", opened)
+    assert signed_in("operator").get(url).status_code == 200
 
 
 def test_a_bad_journal_is_a_card_and_the_others_are_unaffected(small_fleet, settings):

@@ -63,7 +63,8 @@ def test_every_page_fits_a_narrow_window(sign_in, held_step, scheme):
         page.goto(path)
         assert overflow(page) <= 0, path
     step = held_step(page)
-    for path in (step, f"{step}decide/replay/", f"{step}decide/mark_committed/"):
+    open_task(page, "to-read")
+    for path in (page.url, step, f"{step}decide/replay/", f"{step}decide/mark_committed/"):
         page.goto(path)
         assert overflow(page) <= 0, path
 
