@@ -19,6 +19,11 @@ _COLUMNS = (
     " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = output_ref), output_json) AS output_json,"
     " error_json, next_attempt_at, boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
 )
+# The task of the first parameter and all that is, directly or not, a branch of it.
+_TREE = (
+    "WITH RECURSIVE tree (task_id) AS"
+    " (SELECT ? UNION SELECT t.task_id FROM agent_task t JOIN tree ON t.parent_id = tree.task_id)"
+)
 _UNRESOLVED = (
     "EXISTS (SELECT 1 FROM agent_step_journal s WHERE s.task_id = agent_task.task_id AND s.status = 'pending')"
 )
@@ -134,16 +139,17 @@ def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
 
 
 def first_pending(tx: Transaction, task_id: str) -> tuple[str, int, str | None] | None:
-    """(task, step, hold reason) of a pending step of the task or of a branch, one that is not held first."""
-    for member in _tree(tx, task_id):
-        row = tx.one(
-            "SELECT task_id, step_index, hold_reason FROM agent_step_journal WHERE task_id = ? AND status = 'pending'"
-            " ORDER BY hold_reason IS NOT NULL, step_index LIMIT 1",
-            (member,),
-        )
-        if row is not None:
-            return row["task_id"], row["step_index"], row["hold_reason"]
-    return None
+    """(task, step, hold reason) of a pending step of the task or of any of its branches.
+
+    One that is not held comes before every held one, whichever branch it is of: the task is looked at again by itself.
+    """
+    row = tx.one(
+        f"{_TREE} SELECT s.task_id, s.step_index, s.hold_reason FROM tree"
+        " JOIN agent_step_journal s ON s.task_id = tree.task_id WHERE s.status = 'pending'"
+        " ORDER BY s.hold_reason IS NOT NULL, s.task_id, s.step_index LIMIT 1",
+        (task_id,),
+    )
+    return None if row is None else (row["task_id"], row["step_index"], row["hold_reason"])
 
 
 def fail(tx: Transaction, task_id: str, error_json: str) -> None:
@@ -225,11 +231,7 @@ def _insert(
 
 
 def _tree(tx: Transaction, task_id: str) -> list[str]:
-    found = tx.all(
-        "WITH RECURSIVE tree (task_id) AS (SELECT ? UNION SELECT t.task_id FROM agent_task t"
-        " JOIN tree ON t.parent_id = tree.task_id) SELECT task_id FROM tree",
-        (task_id,),
-    )
+    found = tx.all(f"{_TREE} SELECT task_id FROM tree", (task_id,))
     return [row["task_id"] for row in found]
 
 

@@ -110,6 +110,25 @@ def test_a_task_whose_branch_is_due_later_is_looked_at_again_by_itself(path, wor
     assert row["next_attempt_at"] is not None
 
 
+def test_a_held_branch_does_not_hide_one_that_is_due(path, world):
+    def down(call: Any) -> Any:
+        raise ConnectionError("down")
+
+    @tool(effect="mutating", status=down)
+    def send(name: str) -> str:
+        raise TimeoutError("lost")
+
+    world.fail = TimeoutError("lost")
+    with opened(path, world, max_wait=0) as journal, journal.task("t") as task:
+        with pytest.raises(OutcomeUnknown), task.branch("a") as child:
+            child.run(world.blind, "x")
+        with pytest.raises(StepWaiting), task.branch("b") as child:
+            child.run(send, "x")
+    row = task_row(path, "t")
+    assert (row["status"], row["wait_reason"]) == ("waiting", "unresolved: step 0 of t/b is pending")
+    assert row["next_attempt_at"] is not None
+
+
 def test_a_handler_that_fails_beside_an_open_step_does_not_end_its_task(path, world):
     def handler(task: Any) -> None:
         try:
