@@ -11,12 +11,15 @@ from agents import discovery
 from agents.models import JournalFile
 from journal import clock, ownership
 from journal.models import Boot, Writer
-from journal.reader import Reader
+from journal.reader import Reader, signature
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A journal under a reader. `live` is the boot of the agent that holds the lock now, if one does."""
+    """A journal under a reader. `live` is the boot of the agent that holds the lock now, if one does.
+
+    `signature` is the file's from before anything of it was read: what is written later is another one's.
+    """
 
     file: JournalFile
     reader: Reader
@@ -24,6 +27,7 @@ class Opened:
     writer: Writer | None
     live: int | None
     now: datetime
+    signature: tuple[object, ...] = ()
 
     @property
     def name(self) -> str:
@@ -32,10 +36,11 @@ class Opened:
 
 def open_journal(file: JournalFile) -> Opened:
     """Read who writes the journal. Raises JournalUnreadable for a file that is no readable journal."""
+    before = signature(file.path)
     reader = discovery.reader_for(file)
     boots = tuple(reader.boots())
     writer = ownership.holder(Path(file.path))
-    return Opened(file, reader, boots, writer, live_boot(boots, writer), clock.wall())
+    return Opened(file, reader, boots, writer, live_boot(boots, writer), clock.wall(), before)
 
 
 def live_boot(boots: Sequence[Boot], writer: Writer | None) -> int | None:

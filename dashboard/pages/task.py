@@ -17,7 +17,6 @@ from dashboard.pages import held_again, task_words, usage
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
 from journal.models import Task
-from journal.reader import signature
 
 LIMIT = 200  # steps a page: a live one is sent anew every few seconds
 _MOST_CHILDREN = 40
@@ -91,8 +90,11 @@ class TaskPage:
         return self.state in ENDED
 
 
-def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
-    """The page of one task from one page of its steps; `reveal` shows what others wrote into it."""
+def build(opened: Opened, task: Task, *, after: int, reveal: bool, version: str) -> TaskPage:
+    """The page of one task from one page of its steps; `reveal` shows what others wrote into it.
+
+    `version` is the one from before the rows are read: what changes meanwhile makes the next poll another.
+    """
     own = read(opened, task.task_id, after=after, limit=LIMIT)
     task = held_again.task(task, own.steps)
     children = opened.reader.children(task.task_id) if after < 0 else []
@@ -121,7 +123,7 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool) -> TaskPage:
         children=_total(groups[1:]) if len(groups) > 1 else None,
         tokens=groups[0].tokens,
         served=sum(row.state == "reused" for row in groups[0].rows),
-        version=version(opened, task),
+        version=version,
         polls=polls,
         more_children=max(0, len(children) - _MOST_CHILDREN),
         now=opened.now,
@@ -184,7 +186,7 @@ def version(opened: Opened, task: Task) -> str:
 
 def digest(opened: Opened, *told: object) -> str:
     """The files' signature, who is live, and whatever else a page tells."""
-    said = repr((signature(opened.file.path), opened.live, told))
+    said = repr((opened.signature, opened.live, told))
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 

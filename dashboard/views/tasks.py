@@ -32,14 +32,14 @@ def tasks(request: HttpRequest) -> HttpResponse:
 @reads_journal
 def task(request: HttpRequest, opened: Opened, task_id: str) -> HttpResponse:
     """One task's timeline, live while it is unfinished."""
-    found = opened.reader.task(task_id)
+    found = opened.reader.task(task_id, cap=None)
     if found is None:
         raise Http404("No such task in this journal.")
-    after = cursor_index(request.GET.get("after"))
+    after, version = cursor_index(request.GET.get("after")), task_page.version(opened, found)
     return page_or_part(
         request,
         "tasks/task.html",
-        lambda: task_page.build(opened, found, after=after, reveal=can_see_payloads(request.user)),
+        lambda: task_page.build(opened, found, after=after, reveal=can_see_payloads(request.user), version=version),
         parts={"task-timeline": "tasks/_timeline.html"},
-        version=task_page.version(opened, found),
+        version=version,
     )

@@ -57,8 +57,11 @@ class Reader:
             lambda c, dialect: foreign.page(c, dialect, after=after, limit=limit, status=status, text=text),
         )
 
-    def task(self, task_id: str, *, cap: int = payloads.CAP) -> Task | None:
-        """One task with input, output and error; None where there is none."""
+    def task(self, task_id: str, *, cap: int | None = payloads.CAP) -> Task | None:
+        """One task with input, output and error; without input and output where `cap` is None.
+
+        None where there is no such task.
+        """
         if not _is_text(task_id):
             return None
         return self._read(

@@ -80,6 +80,13 @@ def test_a_task_counts_its_steps_and_its_pending_ones(path: Path, agent: sqlite3
     assert Reader(path).task("unknown") is None
 
 
+def test_a_task_is_read_without_input_and_output_where_only_its_error_is_wanted(path: Path, agent: sqlite3.Connection):
+    a_task(agent, status="failed", input_json="{}", output_json="[]", error_json='{"type": "ValueError"}')
+    task = Reader(path).task("t", cap=None)
+    assert task is not None
+    assert (task.input_json, task.output_json, task.error_json) == (None, None, '{"type": "ValueError"}')
+
+
 @pytest.mark.parametrize("task_id", ["a/b?c#d", "", "x\ny", "tab\t", "👩‍🚀", "' OR 1=1 --", "a\0b"])
 def test_task_ids_hold_any_characters(path: Path, agent: sqlite3.Connection, task_id: str):
     a_task(agent, task_id)

@@ -1,0 +1,29 @@
+"""A task's page while its journal is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.pages import task as task_page
+from dashboard.pages.opening import open_journal
+from tests.builders import fleet
+from tests.dashboard.conftest import HOSTILE
+from tests.dashboard.ladder import signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_is_written_while_a_page_is_made_is_on_the_next_poll(small_fleet):
+    """A page that had its version from after the write would be told "unchanged" for ever."""
+    opened = open_journal(small_fleet.triage)
+    found = opened.reader.task(HOSTILE, cap=None)
+    assert found is not None
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        connection.execute("UPDATE agent_task SET status = 'completed' WHERE task_id = ?", (HOSTILE,))
+    version = task_page.version(opened, found)
+    page = task_page.build(opened, found, after=-1, reveal=False, version=version)
+    assert page.state == "waiting"
+    headers = {"HX-Request": "true", "HX-Target": "task-timeline"}
+    poll = signed_in().get(f"{small_fleet.task(HOSTILE)}?version={page.version}", headers=headers)
+    assert poll.status_code == 200
+    assert "data-poll" not in poll.content.decode()
