@@ -111,13 +111,17 @@ def _send_request(store: Store, secrets: Secrets, intent: Intent, mark: Mark) ->
     from journal import http
 
     assert intent.request is not None
-    return http.send(
-        intent.request,
-        profile=intent.profile,
-        redispatch=mark.redispatch,
-        guard=lambda: stale(store, mark),
-        secrets=secrets,
-    )
+    try:
+        return http.send(
+            intent.request,
+            profile=intent.profile,
+            redispatch=mark.redispatch,
+            guard=lambda: stale(store, mark),
+            secrets=secrets,
+        )
+    except http.MissingReference as error:
+        # The environment changed since it was looked at; nothing was opened.
+        return Outcome(verdict="not_sent", kind="stale", detail=error.message)
 
 
 def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: Mark) -> Steps[Outcome]:

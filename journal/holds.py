@@ -105,8 +105,8 @@ HOLDS: Final[dict[str, Hold]] = {
     ),
     "missing_reference": Hold(
         "Credential missing",
-        "This process has no value for a credential the request names; nothing was sent.",
-        "Set the environment variable where the agent is started, then start the agent again.",
+        "This process has no value that fits for a credential the request names; nothing was sent.",
+        "Set or correct the environment variable where the agent is started, then start the agent again.",
     ),
     "reference_changed": Hold(
         "Address or content changed",

@@ -154,7 +154,10 @@ class _Progress:
 
 
 def _exchange(request: Resolved, *, timeout: timedelta, guard: Callable[[], str | None]) -> Exchange:
-    deadline = Deadline(timeout)
+    try:
+        deadline = Deadline(timeout)
+    except RuntimeError as error:  # no thread is left for it: there will be one again
+        return Exchange(failure="not_connected", detail=str(error))
     progress = _Progress(deadline, guard)
     try:
         return _transfer(request, timeout, progress)

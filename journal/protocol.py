@@ -98,7 +98,7 @@ def _prepared(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[
         profile = session.profiles.get(tool.provider or "") or session.profiles["generic_none"]
         request = freeze.freeze(tool.request(arguments), profile=profile, key=new.key, environ=secrets.environ)
         names = freeze.references(request)
-        freeze.require(names, secrets.environ)
+        freeze.resolve(request, secrets.environ)
         secrets.learn(names)
     elif tool.effect == "mutating":
         profile = python_profile(tool.keyed, tool.status is not None, tool.horizon)

@@ -139,7 +139,7 @@ def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
         lacks = tool_lacks(desk, intent.step)
         return None if lacks is None else ("tool_missing", lacks)
     try:
-        freeze.require(freeze.references(intent.request), desk.secrets.environ)
+        freeze.resolve(intent.request, desk.secrets.environ)
         if intent.step.decision is None:
             freeze.require_unchanged(intent.request, desk.secrets.environ)
     except freeze.MissingReference as error:

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, StepWaiting, env, http_tool
-from journal.freeze import ChangedReference, as_sent, digest, origin_of
+from journal import Journal, StepWaiting, attempts, env, http_tool
+from journal.desk import look
+from journal.dispatch import dispatch
+from journal.freeze import ChangedReference, MissingReference, as_sent, digest, origin_of
+from journal.ops import drive
 from journal.reader import Reader
 from journal.recovery import reconcile_file
 from journal.request import Request
-from tests.journal.agent import rows, steps_of
+from tests.journal.agent import rows, steps_of, task_row
 from tests.journal.operator import decide
 from tests.journal.raw_server import serving as listening
 
@@ -239,3 +242,35 @@ def test_whoever_asks_beside_the_agent_asks_where_the_request_was_sent_last(path
     with pytest.raises(ChangedReference):
         origin_of(request, os.environ)
     assert origin_of(as_sent(request, reader.sent_with("t", 0, 2)), os.environ)[0] == second.url
+
+
+def test_a_credential_that_does_not_fit_begins_no_step(path, server, monkeypatch):
+    monkeypatch.setenv("TOKEN", "token-one\n")
+    with an_agent(path) as journal, pytest.raises(MissingReference, match="does not fit"), journal.task("t") as task:
+        task.run(post, 1)
+    assert (steps_of(path, "t"), task_row(path, "t")["wait_reason"]) == ([], "missing: BASE, TOKEN, ACCOUNT")
+    assert server.received == []
+
+
+def test_a_credential_that_does_not_fit_holds_its_step_and_costs_no_attempt(unknown, server, monkeypatch):
+    monkeypatch.setenv("TOKEN", "token-one\n")
+    with an_agent(unknown) as journal:
+        assert journal.recover().held == 1
+    step = steps_of(unknown, "t")[0]
+    assert (step["status"], step["hold_reason"]) == ("pending", "missing_reference")
+    assert "token-one" not in step["hold_detail"]
+    assert len(rows(unknown, "SELECT 1 FROM agent_step_attempt WHERE task_id = 't'")) == 1
+    monkeypatch.setenv("TOKEN", "token-one")
+    assert recovered(unknown) is None
+    assert len(server.received) == 2
+
+
+def test_what_stops_to_fit_between_the_look_and_the_send_was_not_sent(unknown, server, monkeypatch):
+    with an_agent(unknown) as journal:
+        seen = journal.store.read(lambda tx: look(tx, "t", 0))
+        mark = journal.store.write(lambda tx: attempts.mark(tx, "t", 0, generation=0), sync=False)
+        monkeypatch.delenv("TOKEN")
+        drive(dispatch(journal.store, journal.desk("task").secrets, None, seen.intent, mark))
+    verdicts = rows(unknown, "SELECT verdict FROM agent_step_attempt ORDER BY attempt")
+    assert [row["verdict"] for row in verdicts] == ["unknown", "not_sent"]
+    assert len(server.received) == 1
