@@ -164,9 +164,8 @@ def _exchange(request: Resolved, *, timeout: timedelta, guard: Callable[[], str 
     except _Stale as error:
         return Exchange(failure="stale", detail=str(error))
     except Exception as error:  # whatever it is, the stage says whether bytes may have left
-        words = f"{type(error).__name__}: {error}".rstrip(": ")
-        if deadline.expired:
-            words = f"no complete answer within {timeout.total_seconds():g} s"
+        late = f"no complete answer within {timeout.total_seconds():g} s" if deadline.expired else ""
+        words = late or f"{type(error).__name__}: {error}".rstrip(": ")
         return Exchange(failure=_failure(error, progress.stage), detail=words)
     finally:
         deadline.stop()
