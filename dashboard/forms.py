@@ -52,7 +52,8 @@ _SAY_WHY = "Say why: the next person reads it when this step is looked at again.
 class ReasonForm(forms.Form):
     """Why: every decision says it."""
 
-    binding = forms.CharField(widget=forms.HiddenInput, max_length=4000)
+    # A seal of the longest task id, of characters that JSON writes as twelve each, has nearly 9,000.
+    binding = forms.CharField(widget=forms.HiddenInput, max_length=20_000)
     reason = _reason("Stands in the journal and in the audit, with your name.", _SAY_WHY)
 
 

@@ -145,6 +145,13 @@ def test_mark_committed_wants_json(held, output):
     assert not Job.objects.exists()
 
 
+def test_an_output_as_long_as_the_form_takes_is_no_bad_request(held):
+    output = "%F0%9F%98%80" * 1_000_000  # as a browser writes it
+    kind = "application/x-www-form-urlencoded"
+    answer = signed_in("operator").post(held("decide", "mark_committed"), f"output={output}", content_type=kind)
+    assert (answer.status_code, Job.objects.count()) == (409, 0), "refused for its binding, not for its length"
+
+
 def test_mark_committed_carries_output_and_reference(held):
     client = signed_in("operator")
     body = form(text(client.get(held("decide", "mark_committed"))), output='{"number": 7}', reference="#7")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard import addresses
+from dashboard import addresses, binding
+from dashboard.forms import ReasonForm
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.ladder import signed_in, text
@@ -43,3 +44,17 @@ def test_the_longest_id_of_the_runtime_has_an_address_of_its_own():
     assert addresses.decode(addresses.encode(longest)) == longest
     with pytest.raises(ValueError, match="Not a task's address"):
         addresses.decode(addresses.encode(LONG))
+
+
+def test_a_task_with_the_longest_id_can_be_decided():
+    made = binding.make(
+        journal_id=1,
+        task_id="\U0001f600" * 512,
+        step_index=0,
+        kind="mark_not_applied",
+        key="k" * 200,
+        payload_sha256="0" * 64,
+        dispatches=1,
+        user_id=1,
+    )
+    assert ReasonForm({"binding": binding.seal(made), "reason": "x"}).is_valid()
