@@ -58,9 +58,9 @@ def _bar(line: disk.VolumeLine) -> VolumeBar:
     cursor = 100.0 * max(0, used - line.journal_bytes) / total
     other = cursor
     blocks = []
-    for place, journal in enumerate(line.journals[:_SHOWN]):
-        width = 100.0 * journal.total_bytes / total
-        title = f"{journal.agent}: {wording.size(journal.total_bytes)}"
+    for place, (name, size) in enumerate(_shares(line)):
+        width = 100.0 * size / total
+        title = f"{name}: {wording.size(size)}"
         blocks.append(Block(percent(cursor), percent(max(width, 0.15)), place, title))
         cursor += width
     growth = max(0, line.growth_per_day or 0) * _FORECAST_DAYS
@@ -74,6 +74,15 @@ def _bar(line: disk.VolumeLine) -> VolumeBar:
         forecast_x=percent(min(100.0, line.used_percent + 100.0 * growth / total)),
         sentence=_sentence(line),
     )
+
+
+def _shares(line: disk.VolumeLine) -> list[tuple[str, int]]:
+    """What is drawn of the volume's journals, by name and bytes."""
+    drawn = [(journal.agent, journal.total_bytes) for journal in line.journals[:_SHOWN]]
+    rest = line.journals[_SHOWN:]
+    if rest:
+        drawn.append((wording.plural(len(rest), "more journal"), sum(journal.total_bytes for journal in rest)))
+    return drawn
 
 
 def _sentence(line: disk.VolumeLine) -> str:
