@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, Count, IntegerField, Min, Q, Value, When
+from django.db.models import Case, Count, IntegerField, Min, Q, QuerySet, Value, When
 
 from agents import disk, spend
 from agents.agent_state import agent_line
@@ -19,7 +19,7 @@ from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.job import OPEN_STATES
 from agents.models.pending_intent import FOREIGN, HELD
 from agents.paging import Page, cursor, parse_cursor
-from agents.rows import intent_line, journal_line, task_line
+from agents.rows import OpenJobs, intent_line, journal_line, task_line
 from agents.sentences import overview_sentence
 from journal import clock
 
@@ -90,19 +90,31 @@ def tasks(
     agent: str = "",
     status: str = "",
     text: str = "",
-    journal_id: int | None = None,
     after: str = "",
     limit: int = PAGE,
 ) -> Page[TaskLine]:
-    """Tasks of all journals, last changed first. `status` may be a derived one (`crashed`, `hung`).
+    """Tasks of all journals, last changed first. `status` is one of STATES, the derived ones too.
 
     Raises ValueError for a cursor that is none.
     """
-    rows = IndexedTask.objects.select_related("journal").order_by("-updated_at", "-id")
+    rows = _filtered(agent, status, text).select_related("journal").order_by("-updated_at", "-id")
+    last = parse_cursor(after)
+    if last:
+        rows = rows.filter(Q(updated_at__lt=last[0]) | Q(updated_at=last[0], id__lt=last[1]))
+    found = list(rows[: limit + 1])
+    more = cursor(found[limit - 1].updated_at, found[limit - 1].pk) if len(found) > limit else None
+    return Page(tuple(task_line(row) for row in found[:limit]), more)
+
+
+def begun(since: datetime, *, agent: str = "", status: str = "", text: str = "", limit: int) -> int:
+    """How many tasks of such a list began after this, counted up to `limit`."""
+    return _filtered(agent, status, text).filter(started_at__gt=since)[:limit].count()
+
+
+def _filtered(agent: str, status: str, text: str) -> QuerySet[IndexedTask]:
+    rows = IndexedTask.objects.all()
     if agent:
         rows = rows.filter(agent=agent)
-    if journal_id is not None:
-        rows = rows.filter(journal_id=journal_id)
     if status in (CRASHED, HUNG, UNRESOLVED):
         rows = rows.filter(derived=status)
     elif status:
@@ -110,12 +122,7 @@ def tasks(
         rows = rows.filter(Q(status=status, derived="") | waits)
     if text:
         rows = rows.filter(Q(task_id__icontains=text) | Q(handler__icontains=text))
-    last = parse_cursor(after)
-    if last:
-        rows = rows.filter(Q(updated_at__lt=last[0]) | Q(updated_at=last[0], id__lt=last[1]))
-    found = list(rows[: limit + 1])
-    more = cursor(found[limit - 1].updated_at, found[limit - 1].pk) if len(found) > limit else None
-    return Page(tuple(task_line(row) for row in found[:limit]), more)
+    return rows
 
 
 def task(journal_id: int, task_id: str) -> TaskLine | None:
@@ -169,7 +176,7 @@ def journals() -> list[JournalLine]:
     counts = dict(IndexedTask.objects.values_list("journal").annotate(Count("pk")))
     waiting = dict(PendingIntent.objects.values_list("journal").annotate(Count("pk")))
     lines = [journal_line(row, counts, waiting) for row in JournalFile.objects.all()]
-    return sorted(lines, key=lambda line: (line.kind in ("ok", "new"), line.path))
+    return sorted(lines, key=lambda line: (line.is_fine, line.path))
 
 
 def fullest() -> DiskLine | None:
@@ -213,6 +220,8 @@ def _pending_counts() -> dict[str, Any]:
     )
 
 
-def _open_jobs(rows: Sequence[PendingIntent]) -> dict[tuple[int | None, str, int | None], str]:
+def _open_jobs(rows: Sequence[PendingIntent]) -> OpenJobs:
     jobs = Job.objects.filter(state__in=OPEN_STATES, journal_id__in={row.journal_id for row in rows})
-    return {(job.journal_id, job.task_id, job.step_index): str(job.uuid) for job in jobs.order_by("-created_at")}
+    return {
+        (job.journal_id, job.task_id, job.step_index, job.kind): str(job.uuid) for job in jobs.order_by("created_at")
+    }

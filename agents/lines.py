@@ -81,7 +81,8 @@ class IntentLine:
     task_status: str = ""
     asks: bool = False  # whether somebody can be asked for its status
     detail: str = ""  # may quote a provider: for who may see payloads
-    job_uuid: str | None = None  # an open job about this step
+    job_uuid: str | None = None  # an open decision about this step
+    question_uuid: str | None = None  # an open question about its status
 
     @property
     def needs_person(self) -> bool:
@@ -90,7 +91,7 @@ class IntentLine:
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
-    """One journal file, or the card that says what is wrong with it (`kind` other than "ok")."""
+    """One journal file, or the card that says what is wrong with it (`kind` other than "ok" and "new")."""
 
     journal_id: int
     path: str
@@ -117,8 +118,9 @@ class JournalLine:
     read_at: datetime | None
 
     @property
-    def ok(self) -> bool:
-        return self.kind == "ok"
+    def is_fine(self) -> bool:
+        """Whether nothing is wrong with it: what was just found, or acknowledged, is about to be read."""
+        return self.kind in ("ok", "new")
 
     @property
     def is_gone(self) -> bool:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from agents.lines import IntentLine, JournalLine, TaskLine
 from agents.models import IndexedTask, JournalFile, PendingIntent
+from agents.models.job import DECISION, QUERY_STATUS
 from agents.money import Money
+
+# By journal, task, step and kind: the job's uuid.
+OpenJobs = dict[tuple[int | None, str, int | None, str], str]
 
 
 def task_line(row: IndexedTask) -> TaskLine:
@@ -33,7 +37,8 @@ def task_line(row: IndexedTask) -> TaskLine:
     )
 
 
-def intent_line(row: PendingIntent, jobs: dict[tuple[int | None, str, int | None], str]) -> IntentLine:
+def intent_line(row: PendingIntent, jobs: OpenJobs) -> IntentLine:
+    place = (row.journal_id, row.task_id, row.step_index)
     return IntentLine(
         journal_id=row.journal_id,
         task_id=row.task_id,
@@ -59,7 +64,8 @@ def intent_line(row: PendingIntent, jobs: dict[tuple[int | None, str, int | None
         task_status=row.task_status,
         asks=row.asks,
         detail=row.detail,
-        job_uuid=jobs.get((row.journal_id, row.task_id, row.step_index)),
+        job_uuid=jobs.get((*place, DECISION)),
+        question_uuid=jobs.get((*place, QUERY_STATUS)),
     )
 
 

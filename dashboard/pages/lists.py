@@ -88,8 +88,8 @@ def journals_page(*, globs: tuple[str, ...], as_root: bool, decides: bool) -> Jo
     """Every journal file known."""
     lines = fleet.journals()
     return JournalsPage(
-        tuple(line for line in lines if not line.ok),
-        tuple(line for line in lines if line.ok),
+        tuple(line for line in lines if not line.is_fine),
+        tuple(line for line in lines if line.is_fine),
         globs,
         as_root,
         decides,

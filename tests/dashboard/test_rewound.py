@@ -109,3 +109,13 @@ def test_a_journal_that_is_not_rewound_has_nothing_to_acknowledge(small_fleet):
     small_fleet.triage.refresh_from_db()
     assert small_fleet.triage.kind == "ok"
     assert client.get(reverse("acknowledge", args=[10**30])).status_code == 404
+
+
+def test_what_was_acknowledged_is_being_read_and_asks_for_nothing_any_more(rewound):
+    client = signed_in("operator")
+    page = text(client.post(url(rewound), answer(rewound), follow=True))
+    assert "just found: being read" in page
+    assert url(rewound) not in page
+    assert 'class="note bad"' not in page
+    fleet.swept()
+    assert "being read" not in text(client.get("/journals/"))
