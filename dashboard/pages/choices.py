@@ -23,18 +23,24 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One step's buttons. `query_href` is empty where nobody can be asked; `notes` say what is missing, and why."""
+    """One step's buttons. `notes` say what is missing, and why.
+
+    `query_href` is empty where nobody can be asked, and where somebody is asked already.
+    """
 
     choices: tuple[Choice, ...]
     query_href: str
     notes: tuple[str, ...]
 
 
-def of_step(journal_id: int, step: Step, offer: Offer, *, state: str) -> Offered | None:
-    """What a pending step offers now; nothing while an attempt of the running boot is in flight."""
+def of_step(journal_id: int, step: Step, offer: Offer, *, state: str, asked: bool) -> Offered | None:
+    """What a pending step offers now; nothing while an attempt of the running boot is in flight.
+
+    `asked`: a question about its status is open, so that it is not offered again.
+    """
     if not step.replayable or state == "running":
         return None
-    return _offered(offer, (journal_id, step.task_id, step.step_index), step.effect)
+    return _offered(offer, (journal_id, step.task_id, step.step_index), step.effect, asked=asked)
 
 
 def of_line(line: IntentLine) -> Offered | None:
@@ -49,7 +55,8 @@ def of_line(line: IntentLine) -> Offered | None:
         task_status=line.task_status,
         asks=line.asks,
     )
-    return _offered(offers.offer(place), (line.journal_id, line.task_id, line.step_index), line.effect)
+    asked = line.question_uuid is not None
+    return _offered(offers.offer(place), (line.journal_id, line.task_id, line.step_index), line.effect, asked=asked)
 
 
 def nothing_to_decide(step: Step, dialect: str, offer: Offer, kind: str) -> str:
@@ -58,8 +65,11 @@ def nothing_to_decide(step: Step, dialect: str, offer: Offer, kind: str) -> str:
         return why
     if kind in offer.kinds:
         return ""
-    if offer.no_replay and (kind == "replay" or not offer.kinds):
+    # Of an intent each kind is offered unless something forbids it; of a start, "mark" is there for none.
+    if offer.no_replay and (kind == "replay" or step.effect == "mutating" or not offer.kinds):
         return offer.no_replay
+    if not step.effect:
+        return "This journal does not say whether the step changes anything outside: there is nothing to decide."
     return f"A {str(step.effect).replace('_', ' ')} step changes nothing outside: there is nothing of this to decide."
 
 
@@ -76,9 +86,9 @@ def _settled_or_foreign(step: Step, dialect: str) -> str:
     return ""
 
 
-def _offered(offer: Offer, place: tuple[int, str, int], effect: str | None) -> Offered | None:
+def _offered(offer: Offer, place: tuple[int, str, int], effect: str | None, *, asked: bool) -> Offered | None:
     if not offer.kinds:
         return None
     choices = tuple(Choice(verb_of(kind, effect), reverse("decide", args=[*place, kind])) for kind in offer.kinds)
-    query_href = "" if offer.no_query else reverse("query", args=place)
+    query_href = "" if offer.no_query or asked else reverse("query", args=place)
     return Offered(choices, query_href, tuple(filter(None, (offer.no_replay, offer.no_query))))

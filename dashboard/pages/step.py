@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from agents import lapse, offers, prices
 from agents.models import Job, PendingIntent
+from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
 from dashboard import signals, timeline, wording
 from dashboard.pages import held_again, payload, usage
 from dashboard.pages.attempt_lines import AttemptLine, attempt_line
@@ -59,6 +60,7 @@ class StepPage:
     calls: tuple[CallLine, ...]
     intent: PendingIntent | None
     offered: Offered | None
+    decidable: bool
     job: Job | None
     window: str
     until: datetime | None
@@ -73,6 +75,11 @@ class StepPage:
         """The page's own address, with what was asked to be shown whole."""
         here = reverse("step", args=[self.journal_id, self.step.task_id, self.step.step_index])
         return here + (f"?all={self.show_all}" if self.show_all else "")
+
+    @property
+    def settled(self) -> bool:
+        """Whether the step has ended, in our words: another maker's may mean anything."""
+        return self.step.status in ("committed", "failed", "abandoned")
 
     @property
     def task_href(self) -> str:
@@ -101,7 +108,9 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
     job, pending = newest_job(opened, step), step.status == "pending"
-    may_decide = pending and decides and not (job and job.is_open)
+    under_way = job.kind if job and job.is_open else ""
+    may_be_decided = pending and under_way != DECISION
+    offered = _offered(opened, step, signal.state, asked=under_way == QUERY_STATUS) if may_be_decided else None
     return StepPage(
         journal_id=opened.file.pk,
         agent=opened.name,
@@ -125,8 +134,9 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
         decisions=tuple((decision, said(decision)) for decision in reader.decisions(task_id, index)),
         calls=tuple(_call(call) for call in calls),
         intent=intent,
-        offered=_offered(opened, step, signal.state) if may_decide else None,
-        job=job if job and (job.is_open or pending) else None,
+        offered=offered if decides else None,
+        decidable=offered is not None,
+        job=job if under_way or pending else None,
         window=window(intent, opened.now) if intent and not opened.file.is_foreign else "",
         until=intent.window_left_until if intent else None,
         took=took(step, attempts, spans),
@@ -151,10 +161,10 @@ def _diverging(opened: Opened, step: Step, *, reveal: bool) -> str:
     return f"{said[:1].upper()}{said[1:]} {HOLDS['diverged'].advice}"
 
 
-def _offered(opened: Opened, step: Step, state: str) -> Offered | None:
+def _offered(opened: Opened, step: Step, state: str, *, asked: bool) -> Offered | None:
     if opened.file.dialect != "stepkeeper" or opened.file.undecidable:
         return None
-    return of_step(opened.file.pk, step, offers.of_step(opened.reader, step), state=state)
+    return of_step(opened.file.pk, step, offers.of_step(opened.reader, step), state=state, asked=asked)
 
 
 def window(intent: PendingIntent | None, now: datetime) -> str:
@@ -164,9 +174,10 @@ def window(intent: PendingIntent | None, now: datetime) -> str:
 
 
 def newest_job(opened: Opened, step: Step) -> Job | None:
-    """The newest job about this step, open or ended."""
+    """The open decision about this step, else the newest job about it, open or ended."""
     jobs = Job.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
-    return jobs.order_by("-created_at").first()
+    newest = jobs.order_by("-created_at")
+    return newest.filter(kind=DECISION, state__in=OPEN_STATES).first() or newest.first()
 
 
 def version(opened: Opened, step: Step, job: Job | None) -> str:

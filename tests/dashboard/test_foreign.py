@@ -135,3 +135,11 @@ def test_our_own_long_task_counts_and_prices_all_its_steps(small_fleet):
     assert "200 steps" not in page
     assert "3,000" in page
     assert "$0.0107" in page
+
+
+@pytest.mark.parametrize(("status", "said"), [("started", "changed"), ("committed", "settled")])
+def test_a_step_of_another_makers_status_is_not_called_settled(maker, status, said):
+    put(maker, "t", 0, status, "2026-11-01 10:00:00")
+    builders.swept()
+    page = text(signed_in().get(address("step", "t", 0)))
+    assert f"<p>{said} " in page

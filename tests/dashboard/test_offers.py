@@ -11,7 +11,7 @@ from agents import fleet as the_fleet
 from agents.models import AuditEvent, Job, PendingIntent
 from journal.providers.profile import canonical_json, python_profile
 from tests.builders import fleet
-from tests.builders.asked import deliver
+from tests.builders.asked import ask, deliver
 from tests.builders.fleet import rows
 from tests.dashboard.ladder import signed_in, text
 
@@ -196,3 +196,38 @@ def test_a_question_that_nobody_can_be_asked_any_more_asks_nothing(path, pending
     assert not Job.objects.exists()
     event = AuditEvent.objects.get(action="request query_status")
     assert (event.actor_name, event.allowed, "no status query" in event.detail) == ("operator", False, True)
+
+
+def test_while_a_status_is_asked_for_only_the_question_is_not_offered_again(pending, path):
+    url = pending(attempts=1, hold_reason="unknown_outcome", profile_json=ASKS, transport="http", provider="forge")
+    question = ask(path, kind="query_status", decision=None)
+    found, queue = on_both_pages(url)
+    assert found == INTENT
+    assert "Already decided" not in queue
+    assert f'Its status is being asked for: <a href="{reverse("job", args=[question.uuid])}">' in queue
+    decision = ask(path)
+    step, queue = text(signed_in("operator").get(url())), text(signed_in("operator").get("/pending/"))
+    assert (buttons(step), buttons(queue)) == ([], [])
+    href = reverse("job", args=[decision.uuid])
+    assert f'Already decided: <a href="{href}">' in queue
+    assert href in step
+
+
+def test_a_mark_that_a_key_seen_before_forbids_says_that_and_not_that_nothing_changes(pending):
+    url = pending(hold_reason="key_seen_before", attempts=1)
+    refused = signed_in("operator").get(url("decide", "mark_not_applied"))
+    assert refused.status_code == 409
+    assert "the provider knew the key before anything was sent" in text(refused)
+    assert "changes nothing outside" not in text(refused)
+
+
+@pytest.mark.parametrize(("role", "sees_less"), [("viewer", True), ("payload_viewer", False)])
+def test_who_may_not_decide_is_told_who_may_and_what_is_kept_from_them(pending, role, sees_less):
+    page = text(signed_in(role).get(pending(attempts=1, hold_reason="unknown_outcome")()))
+    assert "An operator can decide this step." in page
+    assert ("You see its state, sizes and hashes." in page) == sees_less
+
+
+def test_nobody_is_sent_to_an_operator_where_there_is_nothing_to_decide(pending):
+    page = text(signed_in("viewer").get(pending(hold_reason="diverged")()))
+    assert "An operator can decide" not in page
