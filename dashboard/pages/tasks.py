@@ -10,7 +10,6 @@ from django.urls import reverse
 
 from agents import fleet
 from agents.lines import TaskLine
-from agents.models import IndexedTask
 from agents.paging import Page
 from dashboard.forms import TaskFilter
 from journal import clock
@@ -58,7 +57,7 @@ def build(form: TaskFilter, *, reveal: bool) -> TasksPage:
     page = nothing if refused else fleet.tasks(agent=agent, status=status, text=text, after=after)
     agents = tuple(fleet.agents())
     since = _since(form) or clock.wall()
-    new = _new(kept, since)
+    new = 0 if refused else fleet.begun(since, agent=agent, status=status, text=text, limit=MOST_NEW)
     href = reverse("tasks")
     return TasksPage(
         agent=agent,
@@ -86,10 +85,3 @@ def _since(form: TaskFilter) -> datetime | None:
         return clock.parse(text) if text else None
     except ValueError:
         return None
-
-
-def _new(kept: dict[str, str], since: datetime) -> int:
-    rows = IndexedTask.objects.filter(started_at__gt=since)
-    if "agent" in kept:
-        rows = rows.filter(agent=kept["agent"])
-    return len(rows[:MOST_NEW].values_list("pk", flat=True))

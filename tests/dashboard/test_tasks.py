@@ -215,3 +215,19 @@ def test_two_hundred_steps_are_a_page_and_the_next_ones_keep_their_attempts(smal
 @pytest.mark.parametrize("after", ["abc", "-5", "9" * 40, "1e9", ""])
 def test_a_step_to_start_after_that_is_none_starts_at_the_beginning_or_the_end(small_fleet, after):
     assert signed_in().get(f"{small_fleet.task()}?after={after}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "new"), [("", 3), ("status=failed", 1), ("status=queued", 2), ("text=later-1", 1), ("agent=nobody", 0)]
+)
+def test_the_pill_counts_what_its_list_would_show(small_fleet, query, new):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        for number, status in enumerate(("queued", "queued", "failed")):
+            created = "2026-11-01T10:20:30.000000Z"
+            rows.a_task(
+                connection, f"later-{number}", status=status, revision=rows.BOOT * 2 + 9 + number, created_at=created
+            )
+    fleet.reread(small_fleet.triage)
+    url = f"/tasks/?since=2026-11-01T10:20:00Z&version=old&{query}"
+    pill = text(signed_in().get(url, headers={"HX-Request": "true", "HX-Target": "tasks-new"}))
+    assert (f"{new} new" in pill) if new else ("new" not in pill.split(">", 1)[1])
