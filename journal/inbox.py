@@ -7,7 +7,9 @@ once, in a transaction with the message's id, then unlinks it: a kill between th
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import logging
 import os
 import stat
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from typing import Any
 
 from journal import clock
 from journal.errors import StepkeeperError, UsageError
+
+_log = logging.getLogger("journal")
 
 KINDS = ("submit", "decision", "status", "evidence", "cancel", "prune")
 # A message larger than this is not from us; reading it would only help whoever wrote it.
@@ -71,7 +75,10 @@ def post(journal: Path | str, message: dict[str, Any]) -> str:
 
 
 def pending(journal: Path | str) -> list[Message]:
-    """The messages that wait, oldest first. A file that is no message is returned with its problem, never raised."""
+    """The messages that wait, oldest first. A file that is no message is returned with its problem, never raised.
+
+    What cannot be opened now (no descriptor is free, a permission, the disk) stays where it is for the next look.
+    """
     folder = inbox_path(Path(journal))
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
@@ -80,7 +87,10 @@ def pending(journal: Path | str) -> list[Message]:
     except NotADirectoryError:
         # Set aside like any other, it makes room for the folder.
         return [Message(folder, "", "", None, "is not a folder")]
-    return [_read(folder / name) for name in names]
+    except OSError as error:
+        _unread(folder, str(error.strerror))
+        return []
+    return [message for name in names if (message := _read(folder / name)) is not None]
 
 
 def remove(message: Message) -> None:
@@ -98,9 +108,9 @@ def set_aside(message: Message) -> None:
         message.path.rename(aside)
 
 
-def _read(path: Path) -> Message:
+def _read(path: Path) -> Message | None:
     try:
-        found = path.stat()
+        found = path.lstat()
         if not stat.S_ISREG(found.st_mode):
             return Message(path, "", "", None, "is not a file")
         if found.st_size > MAX_BYTES:
@@ -109,8 +119,20 @@ def _read(path: Path) -> Message:
         if not isinstance(body["message_id"], str) or not body["message_id"]:
             return Message(path, "", "", None, "has no message id")
         return Message(path, body["message_id"], str(body["kind"]), body)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        # Nothing is known of it: refused, a decision would be lost though its sender was told that it is on disk.
+        _unread(path, str(error.strerror))
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         return Message(path, "", "", None, f"is not a message: {type(error).__name__}")
+
+
+@functools.lru_cache(maxsize=1000)
+def _unread(path: Path, why: str) -> None:
+    # Once for each: a writer looks twice a second.
+    _log.warning("message %s: it cannot be read now: %s; it stays and is looked at again", path.name, why)
 
 
 def _make(folder: Path) -> None:

@@ -7,6 +7,7 @@ visits, does what needs no code of the agent's, and leaves.
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,8 +54,11 @@ class RecoveryReport:
 
 
 def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: RecoveryReport) -> list[Applied]:
-    """Apply every waiting message once, oldest first; what is no message is set aside under `.refused`."""
-    found = []
+    """Apply every waiting message once, oldest first; what is no message is set aside under `.refused`.
+
+    Raises sqlite3.Error where not even the first can be written; else what could be is returned, and the others wait.
+    """
+    found: list[Applied] = []
     for message in inbox.pending(store.path):
         try:
             applied = _apply(store, message, agent, secrets)
@@ -63,6 +67,13 @@ def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: Recove
             report.lines.append(f"message {message.path.name}: refused: {secrets.hide(str(error))}")
             _log.warning("%s", report.lines[-1])
             continue
+        except sqlite3.Error as error:
+            if not found:
+                raise
+            # What was applied asks something of this process, and no file is left to say so again.
+            report.lines.append(f"message {message.path.name}: not applied yet: {error}")
+            _log.warning("%s", report.lines[-1])
+            break
         # A kill before this line leaves the file; applying it again changes nothing.
         inbox.remove(message)
         report.messages += 1

@@ -9,6 +9,7 @@ import pytest
 
 from journal import StepkeeperError, UsageError, inbox
 from tests.journal.agent import World, opened, python, rows, task_row
+from tests.journal.child import open_folder
 from tests.journal.operator import decide, outcome
 
 
@@ -158,6 +159,80 @@ def test_a_huge_file_and_what_is_no_file_are_set_aside_unread(path):
         journal.recover()
         assert task_row(path, "a")["status"] == "queued"
     assert sorted(file.name for file in folder.iterdir()) == ["0-huge.refused", "1-pipe.refused", "2-folder.refused"]
+
+
+READING = """
+    import logging, os, resource, sys
+    from journal import Journal, inbox
+    logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.WARNING)
+    path = sys.argv[1]
+    journal = Journal(path, agent="a", handlers={"triage": print})
+    folder = inbox.inbox_path(path)
+    for task in ("a", "b"):
+        inbox.post(path, {"kind": "submit", "handler": "triage", "task_id": task, "input": {}})
+"""
+
+
+def test_a_message_that_cannot_be_opened_for_a_moment_stays_and_is_applied_later():
+    code = (
+        READING
+        + """
+    first, second = sorted(folder.iterdir())
+    first.chmod(0)
+    for name in (folder, second):
+        name.chmod(0o777)
+    os.seteuid(65534 if os.geteuid() == 0 else os.geteuid())  # root may read everything
+    print(*[journal.apply_inbox().messages for _ in range(2)])
+    os.seteuid(os.getuid())
+    first.chmod(0o600)
+    print(journal.apply_inbox().messages, *folder.iterdir())
+    """
+    )
+    with open_folder() as folder:
+        done = python(code, folder / "j.db")
+    said = done.stdout.splitlines()
+    assert (said[1:], done.returncode) == (["1 0", "1"], 0), (said, done.stderr)
+    assert said[0].endswith(".json: it cannot be read now: Permission denied; it stays and is looked at again")
+
+
+def test_an_inbox_that_cannot_be_opened_for_a_moment_ends_nobody(path):
+    code = (
+        READING
+        + """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limit[1]))
+    print(*[journal.apply_inbox().messages for _ in range(2)])
+    resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    print(journal.apply_inbox().messages)
+    """
+    )
+    done = python(code, path)
+    why = "message j.db.inbox: it cannot be read now: Too many open files; it stays and is looked at again"
+    assert done.stdout.splitlines() == [why, "0 0", "2"], done.stderr
+
+
+def test_what_was_applied_before_the_disk_was_full_is_followed(held):
+    code = """
+        import resource, sys
+        from pathlib import Path
+        from journal import Journal, inbox
+        from tests.journal.operator import decide
+        path = Path(sys.argv[1])
+        with Journal(path, agent="a") as journal:
+            decide(path, "abandon")
+            inbox.post(path, {"kind": "submit", "handler": "h", "task_id": "b", "input": {"text": "x" * 1_000_000}})
+            limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limit[1]))
+            print([applied.step_index for applied in journal.take_messages()], journal._epoch)
+            try:
+                journal.take_messages()
+            except Exception as error:
+                print(type(error).__name__)
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            print(journal.recover().messages)
+    """
+    done = python(code, held)
+    assert done.stdout.splitlines() == ["[0] 1", "OperationalError", "1"], done.stderr
 
 
 def test_a_refused_name_that_is_taken_stops_nobody(path):
