@@ -25,9 +25,9 @@ def restart(tx: Transaction, task_id: str, step_index: int) -> None:
 def count(tx: Transaction, task_id: str, step_index: int) -> None:
     """Count one more start of the agent's own code for a pending step."""
     tx.execute(
-        "UPDATE agent_step_journal SET starts = starts + 1, revision = ? WHERE task_id = ? AND step_index = ?"
-        " AND status = 'pending'",
-        (tx.revision(), task_id, step_index),
+        "UPDATE agent_step_journal SET starts = starts + 1, updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (tx.now, tx.revision(), task_id, step_index),
     )
 
 

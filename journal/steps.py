@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from journal import bodies, clock, requests, rows
+from journal import bodies, clock, newest, requests, rows
 from journal.keys import sha256_hex
 from journal.models import FrozenRequest, Step
 from journal.providers.profile import Profile
@@ -170,6 +170,7 @@ def is_held(tx: Transaction, task_id: str, step_index: int) -> bool:
 
 def mark_diverged(tx: Transaction, task_id: str, step_index: int, detail: str) -> None:
     """Note at the stored step that the code asked for another one."""
+    newest.note(tx)
     tx.execute(
         "UPDATE agent_step_journal SET hold_reason = 'diverged', hold_detail = ?, revision = ?"
         " WHERE task_id = ? AND step_index = ?",
@@ -179,6 +180,7 @@ def mark_diverged(tx: Transaction, task_id: str, step_index: int, detail: str) -
 
 def clear_divergence(tx: Transaction, task_id: str, step_index: int) -> None:
     """Take the note back: the code asks for the stored step again."""
+    newest.note(tx)
     tx.execute(
         "UPDATE agent_step_journal SET hold_reason = NULL, hold_detail = NULL, revision = ?"
         " WHERE task_id = ? AND step_index = ? AND hold_reason = 'diverged'",
@@ -188,6 +190,7 @@ def clear_divergence(tx: Transaction, task_id: str, step_index: int) -> None:
 
 def note_drift(tx: Transaction, task_id: str, step_index: int, drift_json: str) -> None:
     """Record that the code's arguments differ from the stored ones, which were taken (`drift="stored"`)."""
+    newest.note(tx)
     tx.execute(
         "UPDATE agent_step_journal SET drift_json = ?, revision = ? WHERE task_id = ? AND step_index = ?",
         (drift_json, tx.revision(), task_id, step_index),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, inbox, settle, steps, tool
+from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, inbox, model_calls, settle, starts, steps, tasks, tool
 from journal.desk import look
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of
 
@@ -100,6 +101,35 @@ def test_what_was_written_last_carries_the_newest_time_whichever_row_is_last(pat
     clock_at(0)
     with opened(path, world) as journal:
         assert clock.parse(journal.store.read(lambda tx: tx.newest)) > clock.wall() + timedelta(minutes=50)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tx: steps.note_drift(tx, "t", 0, "{}"),
+        lambda tx: steps.mark_diverged(tx, "t", 0, "$.x"),
+        lambda tx: starts.count(tx, "pending", 0),
+        lambda tx: tasks.submit(tx, "new", "work", "{}", "triage"),
+        lambda tx: tasks.start(tx, "u", agent="triage"),
+        lambda tx: model_calls.open_call(tx, "t", 0),
+    ],
+    ids=["drift", "diverged", "start", "submitted", "run", "model"],
+)
+def test_a_killed_process_leaves_the_time_of_its_last_change_whatever_that_was(path, world, clock_at, change):
+    world.fail = TimeoutError("no answer")
+    with opened(path, world, max_wait=0) as journal:
+        with journal.task("t") as task:
+            task.run(world.read, 1)
+        with pytest.raises(StepWaiting), journal.task("pending") as task:
+            task.run(world.write, 1)
+        clock_at(3600)
+        journal.store.write(change, sync=False)
+        with sqlite3.connect(path) as copied, sqlite3.connect(path.with_name("killed.db")) as copy:
+            copied.backup(copy)
+    clock_at(0)
+    with opened(path.with_name("killed.db"), world) as journal:
+        newest = clock.parse(journal.store.read(lambda tx: tx.newest))
+    assert newest > clock.wall() + timedelta(minutes=50)
 
 
 def test_the_mark_is_given_only_while_the_judgement_stands(path, world, clock_at):
