@@ -13,7 +13,7 @@ from journal.errors import InvalidArguments, StepWaiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.protocol import check_divergence
-from journal.read_step import again, end_failed
+from journal.read_step import again, decided, fail
 from journal.reply import Reply, storable_calls
 from journal.secrets import Secrets
 from journal.session import Session, stored_outcome
@@ -51,7 +51,7 @@ def model_step(
             if stored.status != "pending":
                 return _reply(stored_outcome(session, stored))
             yield from _settled_first(session, index)
-            return (yield from again(session, stored, _call(session, function, new, args, kwargs)))
+            return _reply((yield from again(session, stored, _call(session, function, new, args, kwargs))))
     desk.secrets.refuse(prompt, new.label)
     yield from _settled_first(session, index)
 
@@ -60,7 +60,7 @@ def model_step(
         steps.insert(tx, new)
 
     yield Write(desk.store, begin)
-    return (yield from _call(session, function, new, args, kwargs))
+    return _reply((yield from _call(session, function, new, args, kwargs)))
 
 
 def _settled_first(session: Session, index: int) -> Steps[None]:
@@ -99,7 +99,7 @@ def _new_step(session: Session, function: Callable[..., Any], index: int, prompt
 
 def _call(
     session: Session, function: Callable[..., Any], new: steps.NewStep, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Steps[Reply]:
+) -> Steps[Any]:
     desk = session.desk
     recovering = boots.recovering.get()
 
@@ -115,8 +115,7 @@ def _call(
     except Exception as error:
         text = failures.to_json(error, hide=desk.secrets.hide)
         yield Write(desk.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
-        yield from end_failed(session, new.task_id, new.step_index, text)
-        raise failures.to_error(text, new.label) from desk.secrets.cause(error)
+        return (yield from fail(session, new, text, desk.secrets.cause(error)))
     except GeneratorExit:
         raise
     except BaseException:
@@ -131,12 +130,13 @@ def _call(
     text, complete = desk.secrets.stored(stored)
     duration = max(0.0, clock.boot_seconds() - started)
 
-    def commit(tx: Transaction) -> None:
+    def commit(tx: Transaction) -> bool:
         _close(tx, new, number, stored, desk.secrets)
-        steps.commit(tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration)
+        return steps.commit(tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration)
 
-    yield Write(desk.store, commit, outcome=True)
-    return _reply(codec.loads(text))
+    if (yield Write(desk.store, commit, outcome=True)):
+        return codec.loads(text)
+    return (yield from decided(session, new.task_id, new.step_index))
 
 
 def _close(tx: Transaction, new: steps.NewStep, number: int, stored: Mapping[str, Any], secrets: Secrets) -> None:

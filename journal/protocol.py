@@ -15,7 +15,7 @@ from journal.models import Step
 from journal.ops import Read, Steps, Write
 from journal.providers.profile import python_profile
 from journal.read_step import again, read
-from journal.session import Session, stored_outcome
+from journal.session import Session, settled_outcome, stored_outcome
 from journal.settle import settle
 from journal.tools import Tool
 from journal.transaction import Transaction
@@ -41,7 +41,7 @@ def tool_step(session: Session, tool: Tool, index: int, arguments: dict[str, Any
         if (yield from check_divergence(session, stored, new, tool.defaults())):
             arguments = codec.loads(stored.arguments_json or "{}")
         if stored.status != "pending":
-            return _without_serving(session, stored) if was_pending else stored_outcome(session, stored)
+            return settled_outcome(session, stored) if was_pending else stored_outcome(session, stored)
         new = _prepared(session, tool, new, arguments)
         return (yield from again(session, stored, read(session, tool, new, arguments)))
     new = _prepared(session, tool, new, arguments)
@@ -132,12 +132,4 @@ def _first_dispatch(session: Session, desk: Desk, tool: Tool, new: steps.NewStep
         if text is not None:
             return codec.loads(text)
     settled = yield from settle(desk, new.task_id, new.step_index)
-    return _without_serving(session, settled)
-
-
-def _without_serving(session: Session, step: Step) -> Any:
-    before = session.served_through
-    try:
-        return stored_outcome(session, step)
-    finally:
-        session.served_through = before
+    return settled_outcome(session, settled)

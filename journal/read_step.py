@@ -8,9 +8,9 @@ from typing import Any
 from journal import clock, codec, failures, starts, steps
 from journal.desk import QUARANTINE_STARTS, hold, waiting
 from journal.models import Step
-from journal.ops import Call, Read, Sleep, Steps, T, Write
+from journal.ops import Call, Read, Sleep, Steps, Write
 from journal.providers.classify import Outcome
-from journal.session import Session
+from journal.session import Session, settled_outcome
 from journal.suspects import turn
 from journal.tools import Call as ToolCall
 from journal.tools import Tool
@@ -20,8 +20,11 @@ from journal.transaction import Transaction
 _RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "rate_limited", "stale"})
 
 
-def again(session: Session, step: Step, run: Steps[T]) -> Steps[T]:
-    """Count one more start of a pending read-only or model step and `run` it; hold it when it keeps killing."""
+def again(session: Session, step: Step, run: Steps[Any]) -> Steps[Any]:
+    """Count one more start of a pending read-only or model step and `run` it; hold it when it keeps killing.
+
+    Where somebody ended it meanwhile nothing runs, and the journal's outcome is returned.
+    """
     desk = session.desk
     # Fetching a stored request runs none of the agent's code.
     deaths = 0 if step.transport == "http" else step.starts
@@ -30,13 +33,16 @@ def again(session: Session, step: Step, run: Steps[T]) -> Steps[T]:
     if step.next_attempt_at is not None and step.next_attempt_at > clock.wall():
         yield from _wait(session, step, step.next_attempt_at, clock.wall() + desk.max_wait)
 
-    def restart(tx: Transaction) -> None:
+    def restart(tx: Transaction) -> bool:
+        if not starts.restart(tx, step.task_id, step.step_index):
+            return False
         session.begin(tx)
-        starts.restart(tx, step.task_id, step.step_index)
+        return True
 
     with (yield from turn(desk, step, deaths)):
-        yield Write(desk.store, restart)
-        return (yield from run)
+        if (yield Write(desk.store, restart)):
+            return (yield from run)
+    return (yield from decided(session, step.task_id, step.step_index))
 
 
 def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> Steps[Any]:
@@ -48,31 +54,43 @@ def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, 
         value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except Exception as error:
         text = failures.to_json(error, hide=session.desk.secrets.hide)
-        yield from end_failed(session, new.task_id, new.step_index, text)
-        raise failures.to_error(text, new.label) from session.desk.secrets.cause(error)
+        return (yield from fail(session, new, text, session.desk.secrets.cause(error)))
     except GeneratorExit:
         raise
     except BaseException:
         yield Write(session.desk.store, lambda tx: starts.uncount(tx, new.task_id, new.step_index))
         raise
-    return (yield from commit_output(session, new.task_id, new.step_index, value, started))
+    return (yield from _commit(session, new, value, started))
 
 
-def commit_output(session: Session, task_id: str, index: int, value: object, started: float) -> Steps[Any]:
+def _commit(session: Session, new: steps.NewStep, value: object, started: float) -> Steps[Any]:
     """Commit a read-only output, unsynced, and return it as a resume will."""
     text, complete = session.desk.secrets.stored(value)
     duration = max(0.0, clock.boot_seconds() - started)
-    yield Write(
-        session.desk.store,
-        lambda tx: steps.commit(tx, task_id, index, text, complete=complete, duration=duration),
-        outcome=True,
-    )
-    return codec.loads(text)
+
+    def commit(tx: Transaction) -> bool:
+        return steps.commit(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
+
+    if (yield Write(session.desk.store, commit, outcome=True)):
+        return codec.loads(text)
+    return (yield from decided(session, new.task_id, new.step_index))
 
 
-def end_failed(session: Session, task_id: str, index: int, error_json: str) -> Steps[None]:
-    """Store the failure of a step that changed nothing outside."""
-    yield Write(session.desk.store, lambda tx: steps.end(tx, task_id, index, "failed", error_json), outcome=True)
+def fail(session: Session, new: steps.NewStep, error_json: str, cause: BaseException | None) -> Steps[Any]:
+    """Store the failure of a step that changed nothing outside, and raise it."""
+
+    def end(tx: Transaction) -> bool:
+        return steps.end(tx, new.task_id, new.step_index, "failed", error_json)
+
+    if (yield Write(session.desk.store, end, outcome=True)):
+        raise failures.to_error(error_json, new.label) from cause
+    return (yield from decided(session, new.task_id, new.step_index))
+
+
+def decided(session: Session, task_id: str, index: int) -> Steps[Any]:
+    """What the journal holds of a step that an operator ended while it ran: what a resume gives too."""
+    step: Step = yield Read(session.desk.store, lambda tx: steps.find(tx, task_id, index))
+    return settled_outcome(session, step)
 
 
 def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
@@ -94,11 +112,9 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
 
         outcome: Outcome = yield Call(send)
         if outcome.verdict == "applied":
-            return (yield from commit_output(session, new.task_id, new.step_index, outcome.output, started))
+            return (yield from _commit(session, new, outcome.output, started))
         if outcome.kind not in _RETRIED_KINDS:
-            text = failures.rejected(outcome.http_status, outcome.detail)
-            yield from end_failed(session, new.task_id, new.step_index, text)
-            raise failures.to_error(text, new.label)
+            return (yield from fail(session, new, failures.rejected(outcome.http_status, outcome.detail), None))
         until = outcome.retry_after_at or clock.wall() + timedelta(seconds=min(2.0**tries, 300.0))
         tries += 1
         step = yield Read(desk.store, lambda tx: steps.find(tx, new.task_id, new.step_index))

@@ -53,3 +53,12 @@ def stored_outcome(session: Session, step: Step) -> Any:
     if step.status == "abandoned":
         raise failures.to_abandoned(step.error_json, what)
     return codec.loads(step.output_json or "null")
+
+
+def settled_outcome(session: Session, step: Step) -> Any:
+    """The same of a step that ended while this run was at it: its work was not saved."""
+    before = session.served_through
+    try:
+        return stored_outcome(session, step)
+    finally:
+        session.served_through = before

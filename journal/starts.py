@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 BROKEN_OFF = "broken off"
 
 
-def restart(tx: Transaction, task_id: str, step_index: int) -> None:
-    """Count one more start of a pending read-only or model step, in this boot."""
-    tx.execute(
+def restart(tx: Transaction, task_id: str, step_index: int) -> bool:
+    """Count one more start of a read-only or model step, in this boot; False when it is pending no more."""
+    done = tx.execute(
         "UPDATE agent_step_journal SET starts = starts + 1, boot = ?, hold_reason = NULL, hold_detail = NULL,"
         " updated_at = ?, revision = ? WHERE task_id = ? AND step_index = ? AND status = 'pending'",
         (tx.boot, tx.now, tx.revision(), task_id, step_index),
     )
+    return done.rowcount == 1
 
 
 def count(tx: Transaction, task_id: str, step_index: int) -> None:
