@@ -99,26 +99,17 @@ def lines(
     after: str = "",
     limit: int = PAGE,
     actor: str = "",
-    action: str = "",
     refused_only: bool = False,
-    journal_id: int | None = None,
     task_id: str | None = None,
-    step_index: int | None = None,
 ) -> Page[AuditLine]:
     """Newest first. Raises ValueError for a cursor that is none."""
     events = AuditEvent.objects.order_by("-at", "-id")
     if actor:
         events = events.filter(actor_name=actor)
-    if action:
-        events = events.filter(action=action)
     if refused_only:
         events = events.filter(allowed=False)
-    if journal_id is not None:
-        events = events.filter(journal_id=journal_id)
     if task_id is not None:
         events = events.filter(task_id=task_id)
-    if step_index is not None:
-        events = events.filter(step_index=step_index)
     last = parse_cursor(after)
     if last:
         events = events.filter(Q(at__lt=last[0]) | Q(at=last[0], id__lt=last[1]))

@@ -14,7 +14,6 @@ from agents import disk, spend
 from agents.agent_state import agent_line
 from agents.lines import AgentLine, DiskLine, IndexAge, IntentLine, JournalLine, Overview, TaskLine
 from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingIntent, Volume
-from agents.models.alert import CRITICAL
 from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.job import OPEN_STATES
 from agents.models.pending_intent import FOREIGN, HELD
@@ -40,9 +39,6 @@ def overview() -> Overview:
     agents = _agents(journals)
     states = Counter(line.state for line in agents)
     pending = _pending_counts()
-    alerts = Alert.objects.filter(closed_at=None).aggregate(
-        all=Count("pk"), critical=Count("pk", filter=Q(level=CRITICAL))
-    )
     today, age = spend.today(), index_age()
     bad = sum(row.kind not in ("ok", "new") for row in journals)
     return Overview(
@@ -69,8 +65,7 @@ def overview() -> Overview:
         journals_bad=bad,
         journals_foreign=sum(row.is_present and row.is_foreign for row in journals),
         journals_ours=sum(row.is_present and row.dialect == "stepkeeper" for row in journals),
-        alerts_open=alerts["all"],
-        alerts_critical=alerts["critical"],
+        alerts_open=Alert.objects.filter(closed_at=None).count(),
         index=age,
         recent=tasks(limit=RECENT).items,
     )
@@ -136,20 +131,12 @@ def agents() -> list[str]:
     return list(IndexedTask.objects.order_by("agent").values_list("agent", flat=True).distinct())
 
 
-def pending(
-    *, held_only: bool = False, agent: str = "", journal_id: int | None = None, after: str = "", limit: int = PAGE
-) -> Page[IntentLine]:
+def pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
     """Pending intents of all journals: held ones, then those that settle by themselves, then those of other makers.
 
     Each kind oldest first. Raises ValueError for a cursor that is none.
     """
     rows = PendingIntent.objects.annotate(rank=_RANK).order_by("rank", "since", "id")
-    if held_only:
-        rows = rows.filter(state=HELD)
-    if agent:
-        rows = rows.filter(agent=agent)
-    if journal_id is not None:
-        rows = rows.filter(journal_id=journal_id)
     last = parse_cursor(after)
     if last:
         later = Q(since__gt=last.at) | Q(since=last.at, id__gt=last.row_id)
@@ -163,12 +150,6 @@ def pending(
 def held() -> int:
     """How many intents of all journals wait for a person."""
     return PendingIntent.objects.filter(state=HELD).count()
-
-
-def intent(journal_id: int, task_id: str, step_index: int) -> IntentLine | None:
-    """One pending intent, None when it is not pending."""
-    row = PendingIntent.objects.filter(journal_id=journal_id, task_id=task_id, step_index=step_index).first()
-    return intent_line(row, _open_jobs([row])) if row else None
 
 
 def journals() -> list[JournalLine]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STALE = timedelta(seconds=30)
 _ROWS = re.compile(r"^(?:Rows? [\d, ]+(?:(?:and|to) \d+)?|Law \d+|Status): ")
 _NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
-MOST = 1000  # pending intents kept per journal; more than that is one alert, not a thousand rows
+MOST = 1000  # pending intents kept per journal, those changed the longest ago; as they are settled the others follow
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class AgentLine:
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One task of one journal. `state` is the stored status, or `crashed` or `hung`."""
+    """One task of one journal. `state` is what nobody stored where there is such a thing, else the stored status."""
 
     journal_id: int
     task_id: str
@@ -174,7 +174,6 @@ class Overview:
     journals_foreign: int  # of other makers: they say nothing of what their agents spend
     journals_ours: int
     alerts_open: int
-    alerts_critical: int
     index: IndexAge
     recent: tuple[TaskLine, ...]
 

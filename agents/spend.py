@@ -90,12 +90,10 @@ DRAWN = 8
 _Counts = dict[str, int | None]
 
 
-def table(cut: Cut, over: Range = "24h", *, agent: str = "") -> SpendTable:
+def table(cut: Cut, over: Range = "24h") -> SpendTable:
     """The spend of a range by one cut. Days are days of the configured time zone, made from UTC hours."""
     since = _since(over)
     hours = SpendHour.objects.filter(hour__gte=since)
-    if agent:
-        hours = hours.filter(agent=agent)
     # A day's own parts would be one block: by day the chart shows models.
     part = "model" if cut == "day" else cut
     by_part = {str(key) or f"no {part}": counts for key, counts in _grouped(hours, part).items()}

@@ -8,19 +8,6 @@ from decimal import Decimal
 
 from django.utils import timezone
 
-SIGNALS = (
-    "committed",
-    "reused",
-    "running",
-    "not_sent",
-    "unknown",
-    "held",
-    "failed",
-    "abandoned",
-    "queued",
-    "waiting",
-)
-
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB")
 

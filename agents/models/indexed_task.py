@@ -12,7 +12,7 @@ UNRESOLVED = "unresolved"  # of another maker's journal: a step is pending, and 
 
 
 class IndexedTask(models.Model):
-    """One task of one journal. `derived` is what no journal can say of itself: crashed, or hung."""
+    """One task of one journal. `derived` is what no journal can say of itself: crashed, hung, held or unresolved."""
 
     journal = models.ForeignKey(JournalFile, on_delete=models.CASCADE, related_name="tasks")
     task_id = models.TextField()

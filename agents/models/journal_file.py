@@ -82,9 +82,5 @@ class JournalFile(models.Model):
             return "Its journal was only just found at this place: look again in a few seconds, when it has been read."
         return "" if self.kind == "ok" else f"Its journal is not read now. {self.sentence}".strip()
 
-    @property
-    def bytes(self) -> int:
-        return self.file_bytes + self.wal_bytes + self.shm_bytes + self.inbox_bytes
-
 
 __all__ = ["COPY", "OUTSIDE", "REWOUND", "VANISHED", "JournalFile"]

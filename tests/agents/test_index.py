@@ -173,7 +173,7 @@ def test_an_intent_whose_outcome_is_unknown_and_which_nothing_can_tell_is_held(p
 def test_a_held_step_says_its_stored_reason(path):
     a_pending_step(path, hold_reason="approval_required")
     reread(journal_file(path))
-    line = fleet.pending(held_only=True).items[0]
+    line = fleet.pending().items[0]
     assert line.hold_reason == "approval_required"
 
 
