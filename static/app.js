@@ -92,9 +92,10 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
-    const word = button.textContent;
-    button.textContent = (await copy(button.dataset.copy)) ? "copied" : "not copied";
-    setTimeout(() => { button.textContent = word; }, 1200);
+    const done = await copy(button.dataset.copy);
+    button.dataset.word ??= button.textContent; // a second click soon after reads "copied", not the button's word
+    button.textContent = done ? "copied" : "not copied";
+    setTimeout(() => { button.textContent = button.dataset.word; }, 1200);
   });
 
   // A double click on a final action sends it once; the server holds the same line.

@@ -26,3 +26,9 @@ def test_journals_that_are_not_drawn_by_themselves_share_a_block(db, still_clock
     assert len(blocks) == 1 + min(journals, 7)
     assert blocks[-1][1].startswith(last)
     assert sum(float(width) for width, _ in blocks) == pytest.approx(50)
+
+
+def test_an_agent_whose_name_turns_text_around_is_told_apart_in_the_bar_too(small_fleet):
+    JournalFile.objects.update(agent="triage\u202e<b>", volume="/data", file_bytes=2**30)
+    Volume.objects.create(mount="/data", free_bytes=50 * 2**30, total_bytes=100 * 2**30, sampled_at=clock.wall())
+    assert "<title>triageU+202E&lt;b&gt;: " in text(signed_in().get("/disk/"))
