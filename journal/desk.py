@@ -11,7 +11,7 @@ from typing import Literal
 from journal import attempts, clock, codec, decisions, evidence, freeze, requests, steps
 from journal.actions import Now
 from journal.dispatch import Intent
-from journal.errors import OutcomeUnknown, StepHeld, StepkeeperError, StepWaiting
+from journal.errors import OutcomeUnknown, ProfileError, StepHeld, StepkeeperError, StepWaiting
 from journal.models import Attempt, Evidence, FrozenRequest, Step
 from journal.ops import Steps, Write
 from journal.providers.profile import Profile
@@ -60,6 +60,7 @@ class Snapshot:
     """Everything the journal knows about one step, read together.
 
     `made` is its request as it was made; the intent's is marked with what its newest attempt was sent with.
+    `unreadable` says why the intent's profile promises nothing: this version refuses the stored one.
     """
 
     step: Step
@@ -68,6 +69,7 @@ class Snapshot:
     evidence: list[Evidence]
     now: Now
     made: FrozenRequest | None
+    unreadable: str = ""
 
 
 def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
@@ -75,21 +77,31 @@ def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
     step = steps.find(tx, task_id, step_index)
     assert step is not None
     step = replace(step, decision=decisions.unused(tx, task_id, step_index))
-    stored = steps.profile_json(tx, task_id, step_index)
+    profile, unreadable = _profile(step, steps.profile_json(tx, task_id, step_index))
     made = requests.find(tx, task_id, step_index, step.key_generation)
     sent = attempts.of_step(tx, task_id, step_index)
     return Snapshot(
         step=step,
         intent=Intent(
             step=step,
-            profile=Profile.from_dict(step.provider or "python", codec.loads(stored) if stored else {}),
+            profile=profile,
             request=None if made is None else freeze.as_sent(made, _marks(tx, sent)),
         ),
         attempts=sent,
         evidence=evidence.of_step(tx, task_id, step_index),
         now=Now(clock.moment(), clock.parse(tx.newest) if tx.newest else None, tx.boot),
         made=made,
+        unreadable=unreadable,
     )
+
+
+def _profile(step: Step, stored: str | None) -> tuple[Profile, str]:
+    name = step.provider or "python"
+    try:
+        return Profile.from_dict(name, codec.loads(stored) if stored else {}), ""
+    except (ProfileError, ValueError, TypeError, AttributeError) as error:
+        # A stricter lint, or a word of a newer version: one step's business, not that of all others.
+        return Profile.from_dict(name, {}), error.message if isinstance(error, ProfileError) else f"{name}: {error}"
 
 
 def _marks(tx: Transaction, sent: list[Attempt]) -> dict[str, str] | None:

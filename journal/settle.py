@@ -20,6 +20,8 @@ from journal.transaction import Transaction
 
 # A clock that was set back by no more than this, as time services do, is waited for.
 _SET_BACK = timedelta(seconds=1)
+# What is held so is held under any profile.
+_PLAIN_HOLDS = ("clock_suspect", "key_seen_before", "quarantined", "not_applied")
 
 
 def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
@@ -47,6 +49,9 @@ def _changed_since(desk: Desk, epoch: int) -> Callable[[], bool]:
 
 def _judge(seen: Snapshot) -> Action:
     action = reconcile.decide(seen.step, seen.attempts, seen.evidence, seen.intent.profile, seen.now)
+    depends = action.reason not in _PLAIN_HOLDS if isinstance(action, Hold) else isinstance(action, Send | Query)
+    if seen.unreadable and depends:
+        return Hold("profile_missing", seen.unreadable)
     if not isinstance(action, Send) or seen.step.decision is not None:
         return action
     if seen.intent.request is not None:
