@@ -40,6 +40,17 @@ def test_the_keyboard_stays_where_it_is_when_a_part_is_swapped(reader, desk):
         expect(held).to_be_focused()
 
 
+def test_a_copy_button_pressed_twice_gets_its_word_back(reader):
+    reader.clock.install()
+    reader.reload()
+    button = reader.locator("#step-now .copy").first
+    for _ in range(2):
+        button.click()
+        expect(button).to_have_text(re.compile("copied"))
+    reader.clock.fast_forward(1_500)
+    expect(button).to_have_text("copy")
+
+
 def test_ages_and_counts_move_without_a_new_page(reader, desk):
     reader.clock.install()
     reader.goto("/tasks/")
