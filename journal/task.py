@@ -194,8 +194,15 @@ class Task:
         return index
 
     def _drive(self, steps: Steps[T], *, asynchronous: bool) -> Any:
-        watched = self._watched(steps)
-        return drive_async(watched) if asynchronous else drive(watched)
+        return self._drive_async(steps) if asynchronous else drive(self._watched(steps))
+
+    async def _drive_async(self, steps: Steps[T]) -> T:
+        try:
+            return await drive_async(self._watched(steps))
+        except asyncio.CancelledError as error:
+            # Also one that came during the last write of the step, whose protocol had ended well by then.
+            self._ended_by = self._ended_by or error
+            raise
 
     def _watched(self, steps: Steps[T]) -> Steps[T]:
         if self._left:
