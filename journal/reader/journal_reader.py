@@ -169,6 +169,10 @@ class Reader:
         """The newest `limit` takings of the writer's lock, in order."""
         return self._read(lambda c: own_tasks.boots(c, limit=limit), lambda c, dialect: [])
 
+    def next_due(self) -> datetime | None:
+        """The earliest time at which a waiting task or a step of an unfinished one is due; None where none is."""
+        return self._read(own_tasks.next_due, lambda c, dialect: None)
+
     def counts(self) -> dict[str, int]:
         """How many tasks, unfinished, steps, pending, …; COUNT_CAP + 1 stands for "more than COUNT_CAP"."""
         return self._read(own_tasks.counts, lambda c, dialect: foreign.counts(c, dialect))
@@ -178,10 +182,6 @@ class Reader:
         return self._read(
             lambda c: changes.since(c, since_revision, limit=limit),
             lambda c, dialect: Changes(
-    def next_due(self) -> datetime | None:
-        """The earliest time at which a waiting task or a step of an unfinished one is due; None where none is."""
-        return self._read(own_tasks.next_due, lambda c, dialect: None)
-
                 tasks=tuple(foreign.tasks(c, dialect)), steps=tuple(foreign.every_step(c, dialect, limit=limit))
             ),
         )
