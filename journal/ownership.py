@@ -39,30 +39,35 @@ class Lock:
         self._descriptor: int | None = None
 
     def acquire(self, *, wait: float = WAIT_SECONDS) -> None:
-        """Take the lock. Waits up to `wait` seconds for a holder that is no agent, not at all for an agent.
+        """Take the lock, once. Waits up to `wait` seconds for a holder that is no agent, not at all for an agent.
 
         Raises JournalBusy with the holder's pid and role.
         """
         # Not inheritable: a child process that outlives us must not keep the journal locked.
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        deadline = time.monotonic() + wait
+        # From now on a forked child closes its copy, or it would keep the lock that we may get later.
+        self._descriptor = descriptor
+        _held.add(self)
+        try:
+            self._lock(descriptor, time.monotonic() + wait)
+        except BaseException:
+            self.release()
+            raise
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without its text
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "role": self.role}).encode(), 0)
+
+    def _lock(self, descriptor: int, deadline: float) -> None:
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 written = _written(self.path)
                 # A dead agent's text may stand there for a moment while the next holder writes its own.
                 agent = written is not None and written.role == "agent" and written.alive
                 if agent or time.monotonic() >= deadline:
-                    os.close(descriptor)
                     raise _busy(self.journal, self.path, written) from None
                 time.sleep(_POLL)
-        with contextlib.suppress(OSError):  # a full disk: the lock holds without its text
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "role": self.role}).encode(), 0)
-        self._descriptor = descriptor
-        _held.add(self)
 
     def release(self) -> None:
         """Give the lock back; harmless when it is not held."""

@@ -13,7 +13,7 @@ from journal import Journal, JournalBusy
 from journal.models import Writer
 from journal.ownership import Lock, holder, lock_path
 from journal.store import Store
-from tests.journal.agent import ROOT, World, in_fork, opened, rows, start
+from tests.journal.agent import ROOT, World, in_fork, opened, rows, soon, start
 
 HOLD = """
     import sys
@@ -62,6 +62,30 @@ def test_the_wait_for_a_holder_that_is_no_agent_ends(path):
     with pytest.raises(JournalBusy, match="cli"):
         opened(path, World(), wait=0.1)
     lock.release()
+
+
+def test_a_child_forked_during_the_wait_does_not_keep_the_lock(path):
+    first, second, third = Lock(path, role="worker"), Lock(path, role="worker"), Lock(path, role="cli")
+    first.acquire()
+    waiting = threading.Thread(target=second.acquire)
+    waiting.start()
+    soon(lambda: second.held)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writer)
+        os.read(reader, 1)  # lives until the parent's end of the pipe is closed
+        os._exit(0)
+    os.close(reader)
+    try:
+        first.release()
+        waiting.join()
+        second.release()
+        third.acquire(wait=0)
+        third.release()
+    finally:
+        os.close(writer)
+        os.waitpid(child, 0)
 
 
 def test_a_killed_holder_leaves_the_lock_free_at_once(path):
