@@ -10,10 +10,11 @@ from collections.abc import Callable
 class Hands:
     """At most `limit` threads at a time, one for each name.
 
-    `failed` is told of the exception that ended a piece of work, in its thread; `done` is called after each.
+    `failed` is told in its thread of the exception, SystemExit too, that ended a piece of work; `done` is called after
+    each.
     """
 
-    def __init__(self, limit: int, *, failed: Callable[[str, Exception], None], done: Callable[[], None]) -> None:
+    def __init__(self, limit: int, *, failed: Callable[[str, BaseException], None], done: Callable[[], None]) -> None:
         self._limit = limit
         self._failed = failed
         self._done = done
@@ -51,7 +52,8 @@ class Hands:
     def _run(self, name: str, work: Callable[[], object]) -> None:
         try:
             work()
-        except Exception as error:
+        except BaseException as error:
+            # A thread that SystemExit leaves says nothing by itself.
             self._failed(name, error)
         finally:
             self._threads.pop(name, None)

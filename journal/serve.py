@@ -120,7 +120,7 @@ class Server:
         # Those that run already are among them.
         return self._journal.store.read(lambda tx: tasks.due(tx, self._runs.free * 2 + self._runs.busy))
 
-    def _failed(self, task_id: str, error: Exception) -> None:
+    def _failed(self, task_id: str, error: BaseException) -> None:
         if isinstance(error, JournalFailed):
             _log.critical("%s", error)
             self.stop()
@@ -146,7 +146,14 @@ def run_task(journal: Journal, row: TaskRow) -> None:
         journal.store.write(lambda tx: tasks.wait(tx, row.task_id, text, None), sync=False)
         return
     # What an older boot left of this task and its branches comes first, from the stored bytes, whatever the code says.
-    journal.recover_task(row.task_id)
+    try:
+        journal.recover_task(row.task_id)
+    except Exception:
+        raise
+    except BaseException as error:
+        # What a tool's code does here counts like a handler's: it runs again after a pause that grows.
+        _leave(journal, journal.open_task(row.task_id), error)
+        return
     arguments: dict[str, Any] = codec.loads(current.input_json or "{}")
     if inspect.iscoroutinefunction(function):
         # How the handler ended is on disk by then; an exit in an asyncio task of its own leaves the loop once more.

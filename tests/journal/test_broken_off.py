@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from journal import clock
-from tests.journal.agent import opened, serving, soon, task_row
+from journal import Journal, clock, tool
+from tests.journal.agent import opened, rows, serving, soon, steps_of, task_row
 
 
 def leaves_by_exit(task: Any) -> None:
@@ -62,3 +62,49 @@ def test_a_handler_that_is_broken_off_runs_again_after_a_pause_that_grows(path, 
             sys.exit(1)
     row = task_row(path, "t")
     assert (clock.parse(row["next_attempt_at"]) - clock.parse(row["updated_at"])).total_seconds() > 1
+
+
+def asked_in_vain(world: Any) -> Any:
+    """A tool whose call and whose `status=` both leave by SystemExit."""
+
+    def exits(call: Any) -> None:
+        world.asked.append(call.key)
+        sys.exit(1)
+
+    @tool(effect="mutating", status=exits)
+    def leave(name: str) -> None:
+        sys.exit(1)
+
+    return leave
+
+
+def test_a_status_function_that_exits_in_recovery_breaks_its_task_off(path, world):
+    leave = asked_in_vain(world)
+
+    def work(task: Any) -> None:
+        task.run(leave, "x")
+
+    for _ in range(2):
+        with Journal(path, agent="triage", tools=[leave], handlers={"work": work}) as journal:
+            journal.submit("work", task_id="t")
+            journal.store.write(lambda tx: tx.execute("UPDATE agent_task SET status = 'queued'"), sync=False)
+            with serving(journal):
+                soon(lambda: task_row(path, "t")["status"] == "waiting")
+    assert len(world.asked) == 1
+    assert task_row(path, "t")["wait_reason"] == "broken off: left by SystemExit"
+    assert steps_of(path, "t")[0]["hold_reason"] is None
+    ended = rows(path, "SELECT ended FROM agent_task_run WHERE task_id = 't' ORDER BY run")
+    assert [run["ended"] for run in ended] == ["broken off", "broken off"]
+
+
+def test_a_status_function_that_exits_beside_any_run_is_said_in_the_log(path, world, caplog):
+    leave = asked_in_vain(world)
+    for boot in range(2):
+        with Journal(path, agent="triage", tools=[leave]) as journal:
+            if not boot:
+                with pytest.raises(SystemExit), journal.task("t") as task:
+                    task.run(leave, "x")
+            else:
+                with serving(journal):
+                    soon(lambda: "SystemExit" in caplog.text)
+    assert len(world.asked) == 1
