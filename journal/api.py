@@ -69,7 +69,12 @@ class Journal:
         exits.install()
         self.store = Store(Path(path), agent=agent, role="agent", wait=wait)
         self.path = self.store.path
-        self._secrets.learn(self.store.read(requests.references))
+        try:
+            self._secrets.learn(self.store.read(requests.references))
+        except BaseException as error:
+            # Nobody gets this journal, so nobody could close it, and a second try would find it busy.
+            self.store.close(ended=f"exception: {type(error).__name__}")
+            raise
 
     def submit(self, handler: str, /, *, task_id: str, **input: Any) -> TaskRow:
         """Queue a task; it is on disk when this returns. The same id with the same input is the same task.

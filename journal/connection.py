@@ -22,6 +22,20 @@ _PRAGMAS: dict[str, str | int] = {
 LONGEST_LOG = 6 * 1024 * 1024
 _LOG_STEP = 1024 * 1024
 _BUSY_SECONDS = 10.0
+# What SQLite reports of a full or read-only volume, of missing permission or memory; every other error is the file's.
+_PASSING = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PROTOCOL,
+)
+# Of the I/O errors these are: what stands in the file cannot be read.
+_UNREAD = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 _READERS_MILLISECONDS = 1000
 
 
@@ -42,12 +56,13 @@ def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
     Raises JournalUnreadable for a file that is missing or not ours, which is left as it was, JournalFailed where the
     file system cannot keep a pragma's promise, sqlite3.DatabaseError.
     """
-    fresh = not path.exists()
+    size = _size(path)
+    # Nothing in it: not there yet, or its agent was killed before the first byte.
+    fresh = not size
     if fresh and not may_create:
-        raise JournalUnreadable(
-            f"Journal {path.name}: there is no such file.", kind="missing", hint="Its agent makes it."
-        )
-    if fresh:
+        what, kind = ("there is no such file", "missing") if size is None else ("it is empty", "empty")
+        raise JournalUnreadable(f"Journal {path.name}: {what}.", kind=kind, hint="Its agent makes it.")
+    if size is None:
         # Nobody has it open yet, so closing this descriptor drops nobody's lock.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -64,12 +79,40 @@ def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
     return connection
 
 
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
 def inode(path: Path) -> int | None:
     """Which file the path names now; None where there is none."""
     try:
         return os.stat(path).st_ino
     except OSError:
         return None
+
+
+def refused(path: Path, error: sqlite3.Error | OSError) -> JournalUnreadable:
+    """What kept the writer from opening the journal: damage, or something about the volume that passes."""
+    if _is_damage(error):
+        return JournalUnreadable(
+            f"Journal {path.name}: {error}.", kind="damaged", hint="Run `python -m journal check` on it."
+        )
+    cause = error.strerror if isinstance(error, OSError) else error
+    return JournalUnreadable(
+        f"Journal {path.name}: it cannot be opened for writing: {cause}.",
+        kind="unwritable",
+        hint="Free disk space, or let this user write the file and its folder, then start again: nothing was lost.",
+    )
+
+
+def _is_damage(error: sqlite3.Error | OSError) -> bool:
+    if isinstance(error, OSError):
+        return False
+    code = int(getattr(error, "sqlite_errorcode", 0))
+    return code in _UNREAD or code & 0xFF not in _PASSING
 
 
 def require_same(path: Path, expected: int | None) -> None:

@@ -21,20 +21,23 @@ def user_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(connection: sqlite3.Connection, *, agent: str) -> None:
+def migrate(connection: sqlite3.Connection, *, agent: str | None) -> None:
     """Bring an empty or older journal to the current version, each version in one transaction.
 
-    Raises JournalUnreadable for a newer journal, and for a database that already holds somebody else's tables.
+    `agent` None is a visitor, who never makes the first version: that names the agent. Raises JournalUnreadable for
+    a visitor's empty journal, for a newer one, and for a database that already holds somebody else's tables.
     """
     check(connection)
     version = user_version(connection)
+    if version == 0 and agent is None:
+        raise JournalUnreadable("Journal: it has no tables yet.", kind="empty", hint="Its agent makes them.")
     for number in range(version, CURRENT_VERSION):
         connection.execute("BEGIN IMMEDIATE")
         try:
             for statement in MIGRATIONS[number].split(";\n"):
                 if statement.strip():
                     connection.execute(statement)
-            if number == 0:
+            if number == 0 and agent is not None:
                 _describe(connection, agent)
             # A kill before this commit leaves the version before it, whole.
             connection.execute(f"PRAGMA user_version = {number + 1}")

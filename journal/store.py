@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from journal import boots, connection, reserve, schema
-from journal.errors import ForkedTask, JournalFailed, JournalUnreadable
+from journal.errors import ForkedTask, JournalFailed
 from journal.newest import Newest
 from journal.ownership import WAIT_SECONDS, taken
 from journal.transaction import Transaction
@@ -60,21 +60,19 @@ class Store:
         connection.refuse_network(path)
         self._lock = taken(path, role=role, wait=wait)
         try:
-            self._connection = self._connect()
-            _stores.add(self)
-            schema.migrate(self._connection, agent=agent)
-            os.chmod(path, 0o600)
-            if role == "agent":
-                self._open_boot()
-                reserve.keep(self.path)
-        except sqlite3.DatabaseError as error:
-            self._lock.release()
-            raise JournalUnreadable(
-                f"Journal {path.name}: {error}.", kind="damaged", hint="Run `python -m journal check` on it."
-            ) from error
-        except BaseException:
-            self._lock.release()
-            raise
+            with contextlib.ExitStack() as undo:
+                undo.callback(self._lock.release)
+                self._connection = self._connect()
+                undo.callback(lambda: self._connection.close())
+                _stores.add(self)
+                schema.migrate(self._connection, agent=agent if role == "agent" else None)
+                os.chmod(path, 0o600)
+                if role == "agent":
+                    self._open_boot()
+                    reserve.keep(self.path)
+                undo.pop_all()
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise connection.refused(path, error) from error
 
     def write(self, change: Callable[[Transaction], T], *, sync: bool) -> T:
         """Run `change` in one transaction; with `sync` it survives a power cut once this returns.
