@@ -41,6 +41,8 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, output:
     if pending is not None:
         # Ended tasks are not recovered, so one with an open step does not end: that is settled, then it runs again.
         until = None if pending[2] is not None else clock.wall() + _SETTLE_LATER
+        if pending[2] == "clock_suspect":
+            until = _caught_up(tx)
         tasks.wait(tx, task_id, f"unresolved: step {pending[1]} of {pending[0]} is pending", until)
         return "unresolved"
     if cause is not None:
@@ -55,9 +57,8 @@ def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | No
     if isinstance(cause, StepHeld):
         # Decided, perhaps, while a sibling of the step, or what it is a branch of, was still running.
         until = None if steps.is_held(tx, cause.task_id, cause.step_index) else clock.wall()
-        if cause.reason == "clock_suspect" and tx.newest > tx.now:
-            # Nobody need decide that: it is looked at again once the time has caught up.
-            until = clock.parse(tx.newest)
+        if cause.reason == "clock_suspect":
+            until = _caught_up(tx)
         return f"held: step {cause.step_index}: {cause.reason}", until
     if isinstance(cause, StepWaiting):
         return f"due: step {cause.step_index}", cause.until
@@ -68,6 +69,11 @@ def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | No
     if isinstance(cause, MissingReference):
         return f"missing: {', '.join(cause.names)}", None
     return None if isinstance(cause, Exception) else _interruption(tx, session, cause)
+
+
+def _caught_up(tx: Transaction) -> datetime:
+    """When the time has caught up with the journal: nobody need decide what a clock holds that went back."""
+    return clock.parse(max(tx.newest, tx.now))
 
 
 def _interruption(tx: Transaction, session: Session, cause: BaseException) -> _Wait:

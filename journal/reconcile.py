@@ -15,6 +15,10 @@ from journal.providers.profile import Profile
 __all__ = ["Action", "Adopt", "Fail", "Hold", "Now", "Query", "Send", "Wait", "decide"]
 
 _LOOK_AGAIN = timedelta(seconds=1)
+# What no person decides: the right clock, environment or code does.
+_MENDED_BY_A_START = (
+    *("clock_suspect", "missing_reference", "reference_changed", "tool_missing", "profile_missing", "diverged"),
+)
 
 
 def decide(step: Step, attempts: Sequence[Attempt], evidence: Sequence[Evidence], profile: Profile, now: Now) -> Action:
@@ -61,6 +65,9 @@ def _by_person(facts: Facts) -> Action | None:
     """A suspect clock, an operator's decision, or the need for one."""
     newest, decision, reason = facts.now.newest, facts.step.decision, facts.step.hold_reason
     if newest is not None and facts.wall < newest and facts.step.effect != "read_only":
+        if reason and reason not in _MENDED_BY_A_START:
+            # Whoever decides it needs to know why, not that no machine sends: none would.
+            return Hold(reason, facts.step.hold_detail or "Law 8: under a clock that went back it stays as it was.")
         return Hold("clock_suspect", f"Law 8: the clock stands {newest - facts.wall} before the newest journaled time.")
     if decision is not None and decision.kind in ("replay", "replay_as_new"):
         return _approved(facts)

@@ -106,6 +106,8 @@ def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) 
     except StepHeld as error:
         report.held += 1
         report.lines.append(f"{name}: held: {error.reason}")
+        if error.reason == "clock_suspect":
+            desk.store.write(lambda tx: _look_again(tx, task_id, index), sync=False)
     except StepWaiting as error:
         until = error.until
         report.waiting += 1
@@ -229,3 +231,13 @@ def _put_off(tx: Transaction, task_id: str, index: int, until: datetime) -> None
     # A crashed task whose intent is due later must be found by its due time, not run at once.
     if task is not None and task.status in ("running", "waiting", "queued") and task.boot != tx.boot:
         tasks.wait(tx, task_id, f"due: step {index}", until)
+
+
+def _look_again(tx: Transaction, task_id: str, index: int) -> None:
+    """Have what a clock holds that went back decided anew, by nobody, once the time has caught up."""
+    until = clock.parse(max(tx.newest, tx.now))
+    _put_off(tx, task_id, index, until)
+    root = tasks.root(tx, task_id)
+    # A branch is run by its root alone, which may wait for a person.
+    if root is not None and root.status == "waiting" and root.next_attempt_at is None:
+        tasks.wait(tx, root.task_id, root.wait_reason or f"due: step {index}", until)

@@ -1,0 +1,112 @@
+"""What a clock holds that went back goes on by itself once the time has caught up; what waits for a person stays so."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from journal import Journal, StepHeld, steps
+from journal.serve import run_task
+from tests.journal.agent import World, opened, serving, soon, status, steps_of, task_row
+from tests.journal.operator import decide, outcome
+
+
+@pytest.fixture
+def clock_at(tmp_path, monkeypatch):
+    """A function that sets how far the clock is off, in seconds; it begins a hundred seconds ahead."""
+    file = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
+
+    def move(seconds: float) -> None:
+        new = file.with_suffix(".new")
+        new.write_text(str(seconds))
+        os.replace(new, file)
+
+    move(100)
+    return move
+
+
+def agent(path: Any, world: World, work: Any = None) -> Journal:
+    return opened(path, world, handlers={"work": work or (lambda task: task.run(world.write, "x"))})
+
+
+@pytest.mark.parametrize("reason", ["unknown_outcome", "quarantined", "not_applied"])
+def test_what_waits_for_a_person_keeps_its_reason_and_can_be_decided(path, world, clock_at, reason):
+    world.fail = TimeoutError("no answer")
+    with agent(path, world, lambda task: task.run(world.blind, "x")) as journal:
+        run_task(journal, journal.submit("work", task_id="t"))
+        journal.store.write(lambda tx: steps.hold(tx, "t", 0, reason, "because"), sync=False)
+    clock_at(0)
+    with agent(path, world) as journal:
+        assert journal.recover().held == 1
+        step = steps_of(path, "t")[0]
+        assert (step["hold_reason"], step["hold_detail"]) == (reason, "because")
+        assert task_row(path, "t")["next_attempt_at"] is None
+        message = decide(path, "abandon")
+        journal.apply_inbox()
+    assert outcome(path, message) == "applied"
+
+
+def _in_a_branch(world: World, task: Any) -> Any:
+    with task.branch("b") as branch:
+        return branch.run(world.blind, "x")
+
+
+WORKS = [("t", lambda world, task: task.run(world.blind, "x")), ("t/b", _in_a_branch)]
+
+
+@pytest.mark.parametrize(("where", "does"), WORKS, ids=["root", "branch"])
+def test_what_a_start_would_have_mended_is_decided_anew_after_the_clock_was(path, world, clock_at, where, does):
+    def work(task: Any) -> Any:
+        return does(world, task)
+
+    world.fail = TimeoutError("no answer")
+    with agent(path, world, work) as journal:
+        run_task(journal, journal.submit("work", task_id="t"))
+        journal.store.write(lambda tx: steps.hold(tx, where, 0, "tool_missing", "not there"), sync=False)
+    assert task_row(path, "t")["next_attempt_at"] is None
+    clock_at(0)
+    with agent(path, world, work) as journal, serving(journal):
+        soon(lambda: steps_of(path, where)[0]["hold_reason"] == "clock_suspect")
+        clock_at(600)
+        soon(lambda: steps_of(path, where)[0]["hold_reason"] == "unknown_outcome")
+    assert world.names() == ["blind"]
+
+
+def test_a_handler_that_leaves_after_the_clock_was_mended_runs_again_at_once(path, world, clock_at):
+    def work(task: Any) -> Any:
+        try:
+            return task.run(world.write, "x")
+        finally:
+            clock_at(200)
+
+    with agent(path, world, work) as journal:
+        record = journal.submit("work", task_id="t")
+        clock_at(0)
+        run_task(journal, record)
+        assert (status(path, "t"), steps_of(path, "t")[0]["hold_reason"]) == ("waiting", "clock_suspect")
+        with serving(journal):
+            soon(lambda: status(path, "t") == "completed")
+    assert world.names() == ["write"]
+
+
+def test_a_root_that_went_on_without_a_held_branch_runs_again_once_the_time_has_caught_up(path, world, clock_at):
+    def work(task: Any) -> str:
+        try:
+            with task.branch("b") as branch:
+                branch.run(world.write, "x")
+        except StepHeld:
+            return "without it"
+        return "with it"
+
+    with agent(path, world, work) as journal:
+        journal.submit("work", task_id="t")
+        clock_at(0)
+        with serving(journal):
+            soon(lambda: status(path, "t") == "waiting")
+            assert steps_of(path, "t/b")[0]["hold_reason"] == "clock_suspect"
+            clock_at(101)
+            soon(lambda: status(path, "t") == "completed")
+    assert task_row(path, "t")["output_json"] == '"with it"'
