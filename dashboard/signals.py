@@ -72,18 +72,19 @@ def _clock(moment: datetime | None) -> str:
     return wording.local(moment).strftime("%H:%M:%S") if moment else "at an unknown time"
 
 
-_HELD_TASK = re.compile(r"held: step (-?[0-9]+): ([a-z_]+)")
+_HELD_TASK = re.compile(r"held: step (-?[0-9]+)( of .+)?: ([a-z_]+)", re.DOTALL)
 
 
 def held_task(wait_reason: str) -> str:
-    """What holds a waiting task, in words; empty where it waits for time alone."""
+    """What holds a waiting task, in words; empty where it waits for time alone. A branch is not named: ids are long."""
     found = _HELD_TASK.match(wait_reason)
-    step, reason = (found[1], found[2]) if found else ("", wait_reason.partition(":")[0])
+    step, reason = (found[1], found[3]) if found else ("", wait_reason.partition(":")[0])
     hold = HOLDS.get(reason)
     if hold is None and not found:
         return ""
     label = lower(hold.label) if hold else reason.replace("_", " ")
-    return f"held at step {step}: {label}" if step else f"held: {label}"
+    branch = " of a branch" if found and found[2] else ""
+    return f"held at step {step}{branch}: {label}" if step else f"held: {label}"
 
 
 def lower(label: str) -> str:

@@ -59,9 +59,9 @@ def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | No
         until = None if steps.is_held(tx, cause.task_id, cause.step_index) else clock.wall()
         if cause.reason == "clock_suspect":
             until = _caught_up(tx)
-        return f"held: step {cause.step_index}: {cause.reason}", until
+        return f"held: {_place(session, cause)}: {cause.reason}", until
     if isinstance(cause, StepWaiting):
-        return f"due: step {cause.step_index}", cause.until
+        return f"due: {_place(session, cause)}", cause.until
     if isinstance(cause, Diverged):
         return "diverged: the code asks for another step than the journal holds", None
     if isinstance(cause, StepUnwritten):
@@ -69,6 +69,12 @@ def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | No
     if isinstance(cause, MissingReference):
         return f"missing: {', '.join(cause.names)}", None
     return None if isinstance(cause, Exception) else _interruption(tx, session, cause)
+
+
+def _place(session: Session, cause: StepHeld | StepWaiting) -> str:
+    """Which step; one of a branch with its task."""
+    of = "" if cause.task_id == session.task_id else f" of {cause.task_id}"
+    return f"step {cause.step_index}{of}"
 
 
 def _caught_up(tx: Transaction) -> datetime:

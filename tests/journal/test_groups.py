@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -60,8 +61,8 @@ async def lacks_a_variable(child: Any) -> None:
 @pytest.mark.parametrize(
     ("works", "expected", "reason"),
     [
-        ((held, held), "waiting", "held: step 0: unknown_outcome"),
-        ((fails_when_cancelled, held), "waiting", "held: step 0: unknown_outcome"),
+        ((held, held), "waiting", "held: step 0 of t/b[01]: unknown_outcome"),
+        ((fails_when_cancelled, held), "waiting", "held: step 0 of t/b[01]: unknown_outcome"),
         ((lacks_a_variable, lacks_a_variable), "waiting", "missing: STEPS_NOT_SET"),
         ((held, lacks_a_variable), "waiting", "missing: STEPS_NOT_SET"),
         ((lacks_a_variable, held), "waiting", "missing: STEPS_NOT_SET"),
@@ -77,7 +78,8 @@ def test_a_task_left_by_a_group_waits_where_one_of_its_errors_waits(path, world,
         with serving(journal):
             soon(lambda: status(path, "t") == expected)
     row = task_row(path, "t")
-    assert (row["wait_reason"], row["next_attempt_at"]) == (reason, None)
+    assert re.fullmatch(reason or "", row["wait_reason"] or "")
+    assert row["next_attempt_at"] is None
 
 
 def test_a_group_of_divergences_waits_until_the_code_is_right_again(path, world):
