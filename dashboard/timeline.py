@@ -85,6 +85,7 @@ def frame(
     spans: Iterable[Span],
     boots: Sequence[Boot],
     *,
+    since: float | None = None,
     marks: Iterable[datetime] = (),
     live: int | None,
     now: datetime,
@@ -93,7 +94,8 @@ def frame(
 ) -> Frame:
     """The axis over every span and mark, with the agent's restarts inside it.
 
-    `open_` says the task is unfinished: then a death after its last step is shown too, at its true time.
+    `open_` says the task is unfinished: then a death after its last step is shown too, at its true time. So is one
+    before the first of these spans and after `since`, when the step before them ended.
     """
     intervals: list[Interval] = [(span.start, span.end) for span in spans]
     intervals += [(mark.timestamp(), mark.timestamp()) for mark in marks]
@@ -102,7 +104,8 @@ def frame(
     if not intervals:
         return Frame(Axis(()), (), (), (), None)
     first, last = min(start for start, _ in intervals), max(end for _, end in intervals)
-    deaths = _deaths(boots, first, max(last, now.timestamp()) if open_ else last, live)
+    begin = first if since is None else min(first, since)
+    deaths = _deaths(boots, begin, max(last, now.timestamp()) if open_ else last, live)
     # Two instants, not a stretch: time without an agent folds like any other idle time.
     intervals += [(at, at) for death in deaths for at in (death.at, death.back) if at is not None]
     axis = Axis.over(intervals)

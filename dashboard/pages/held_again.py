@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from agents import lapse
 from agents.models import PendingIntent
@@ -26,9 +28,18 @@ def step(opened: Opened, found: Step, reasons: dict[int, str]) -> Step:
     return replace(seen, hold_reason=reason)
 
 
-def task(found: Task, steps: tuple[Step, ...]) -> Task:
-    """The task; queued for a step that is held, it waits."""
-    held = next((each for each in steps if each.status == "pending" and each.hold_reason), None)
-    if found.status != "queued" or held is None:
+def task(opened: Opened, found: Task, steps: Iterable[Step]) -> Task:
+    """The task; queued for a step that is held, one of these or any other of the index's, it waits."""
+    if found.status != "queued":
         return found
-    return replace(found, status="waiting", wait_reason=f"held: step {held.step_index}: {held.hold_reason}")
+    for each in chain(steps, _others(opened, found.task_id)):
+        if each.status == "pending" and each.hold_reason:
+            return replace(found, status="waiting", wait_reason=f"held: step {each.step_index}: {each.hold_reason}")
+    return found
+
+
+def _others(opened: Opened, task_id: str) -> Iterator[Step]:
+    held = reasons(opened, task_id)
+    for index in sorted(held):
+        found = opened.reader.steps(task_id, after=index - 1, limit=1)
+        yield from (step(opened, each, held) for each in found if each.step_index == index)

@@ -8,7 +8,8 @@ from agents.models import JournalFile
 from dashboard import timeline
 from dashboard.pages import usage
 from dashboard.pages.opening import Opened
-from dashboard.pages.task import Group, TaskPage
+from dashboard.pages.task import TaskPage
+from dashboard.pages.task_groups import Group
 from dashboard.pages.task_rows import Material, rows
 from dashboard.pages.task_words import Failure
 from journal.models import Attempt, Boot, Decision, ModelCall, Run, Step, Task
@@ -32,7 +33,7 @@ def build() -> TaskPage:
     made = rows(material, opened, frame.axis, reveal=True)
     groups = (
         Group(task, "#", 0, "running", made, 11, used.tokens, used.cost),
-        Group(child, "#", 1, "completed", made[:2], 2, used.tokens, used.cost),
+        Group(child, "#", 1, "completed", made[:2], 3, used.tokens, used.cost, more=1),
     )
     return TaskPage(
         journal_id=1,

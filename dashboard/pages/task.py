@@ -5,21 +5,19 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 
 from django.conf import settings
 from django.urls import reverse
 
-from agents import fleet
-from agents.money import Money, known_sum
+from agents.money import Money
 from dashboard import timeline
-from dashboard.pages import held_again, task_words, usage
+from dashboard.pages import held_again, task_groups, task_words
 from dashboard.pages.opening import Opened
-from dashboard.pages.task_rows import Material, Row, read, rows
+from dashboard.pages.task_groups import Branch, Group, derived
+from dashboard.pages.task_rows import Row, read
 from journal.models import Task
 
 LIMIT = 200  # steps a page: a live one is sent anew every few seconds
-_MOST_CHILDREN = 40
 _LEDGER_LINES = 5
 _TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed
 ENDED = ("completed", "failed", "cancelled")
@@ -39,20 +37,6 @@ class LedgerLine:
     requests: int
     effects: int
     ours: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A task's rows: the page's own first, each child below, indented."""
-
-    task: Task
-    href: str
-    depth: int
-    state: str
-    rows: tuple[Row, ...]
-    steps: int
-    tokens: int | None
-    cost: Money | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +61,7 @@ class TaskPage:
     served: int
     version: str
     polls: bool
-    more_children: int
+    more_children: int  # at least so many branches are neither shown nor in `children`
     now: datetime
     ledger: tuple[LedgerLine, ...] = ()
 
@@ -96,53 +80,49 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool, version: str)
     `version` is the one from before the rows are read: what changes meanwhile makes the next poll another.
     """
     own = read(opened, task.task_id, after=after, limit=LIMIT)
-    task = held_again.task(task, own.steps)
-    children = opened.reader.children(task.task_id) if after < 0 else []
-    materials = [(task, 0, own), *_descend(opened, children[:_MOST_CHILDREN], 1)]
-    frame = _frame(opened, task, materials)
-    groups = tuple(_group(opened, each, depth, material, frame, reveal) for each, depth, material in materials)
+    task = held_again.task(opened, task, own.steps)
+    below, left = task_groups.under(opened, task.task_id, limit=LIMIT) if after < 0 else ([], 0)
+    shown = [Branch(task, 0, own), *below]
+    frame = _frame(opened, task, shown, since=_end_of(opened, task.task_id, after))
+    groups = tuple(task_groups.group(opened, each, frame.axis, reveal=reveal) for each in shown)
     state = derived(task, opened)
     polls = state not in ENDED
     href = reverse("task", args=[opened.file.pk, task.task_id])
-    # Rows without a whole index stand before the page's own.
-    last = own.steps[-1].step_index if len(own.steps) >= LIMIT else None
     return TaskPage(
         journal_id=opened.file.pk,
         agent=opened.name,
         task=task,
         state=state,
         href=href + (f"?after={after}" if after >= 0 else ""),
-        sentence=_sentence(task, state, groups, materials, reveal=reveal),
+        sentence=_sentence(state, groups, shown, reveal=reveal),
         failure=task_words.failure(task, reveal=reveal),
         frame=frame,
         groups=groups,
         parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
-        next_href=f"{href}?after={last}" if last is not None else "",
+        next_href=f"{href}?after={own.last}" if own.more else "",
         first_href=href if after >= 0 else "",
         own=groups[0].cost,
-        children=_total(groups[1:]) if len(groups) > 1 else None,
+        children=task_groups.total(groups[1:]) if len(groups) > 1 else None,
         tokens=groups[0].tokens,
         served=sum(row.state == "reused" for row in groups[0].rows),
         version=version,
         polls=polls,
-        more_children=max(0, len(children) - _MOST_CHILDREN),
+        more_children=left,
         now=opened.now,
         ledger=_ledger(opened.name, task, opened, reveal=reveal) if settings.STEPKEEPER_DEMO else (),
     )
 
 
-def _sentence(
-    task: Task, state: str, groups: tuple[Group, ...], materials: list[tuple[Task, int, Material]], *, reveal: bool
-) -> str:
-    steps = [step for _, _, material in materials for step in material.steps]
+def _sentence(state: str, groups: tuple[Group, ...], shown: list[Branch], *, reveal: bool) -> str:
+    own, steps = shown[0], [step for each in shown for step in each.material.steps]
     return task_words.sentence(
-        task,
+        own.task,
         state,
         groups[0].rows,
-        [row for group in groups for row in group.rows],
+        held=next(((group.task.task_id, row) for group in groups for row in group.rows if row.waits), None),
         diverged=next((step for step in steps if step.hold_reason == "diverged"), None),
-        total=_count(task, materials[0][2]),
-        boots=len({run.boot for run in materials[0][2].runs}),
+        total=groups[0].steps,
+        boots=len({run.boot for run in own.material.runs}),
         reveal=reveal,
     )
 
@@ -169,13 +149,6 @@ def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[Le
     )
 
 
-def derived(task: Task, opened: Opened) -> str:
-    """The stored status; `crashed` where it says running and its boot is gone; `unresolved` where no agent is known."""
-    if task.derived and task.status == "running":
-        return "unresolved"
-    return "crashed" if task.status == "running" and (opened.live is None or task.boot != opened.live) else task.status
-
-
 def version(opened: Opened, task: Task) -> str:
     """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
     state = derived(task, opened)
@@ -190,21 +163,21 @@ def digest(opened: Opened, *told: object) -> str:
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def _descend(opened: Opened, children: list[Task], depth: int) -> list[tuple[Task, int, Material]]:
-    found: list[tuple[Task, int, Material]] = []
-    for child in children:
-        found.append((child, depth, read(opened, child.task_id, after=-1, limit=LIMIT)))
-        if depth < 3:
-            found += _descend(opened, opened.reader.children(child.task_id)[:_MOST_CHILDREN], depth + 1)
-    return found[:_MOST_CHILDREN]
+def _end_of(opened: Opened, task_id: str, index: int) -> float | None:
+    """When the last step of the page before ended: what happened between two pages stands on the later one."""
+    if index < 0:
+        return None
+    before = read(opened, task_id, after=index - 1, limit=1)
+    steps = [step for step in before.steps if step.step_index == index]
+    return max((span.end for step in steps for span in before.spans(step, opened)), default=None)
 
 
-def _frame(opened: Opened, task: Task, materials: list[tuple[Task, int, Material]]) -> timeline.Frame:
-    spans = [span for _, _, material in materials for step in material.steps for span in material.spans(step, opened)]
+def _frame(opened: Opened, task: Task, shown: list[Branch], *, since: float | None) -> timeline.Frame:
+    spans = [span for each in shown for step in each.material.steps for span in each.material.spans(step, opened)]
     marks = [
         decision.applied_at
-        for _, _, material in materials
-        for decisions in material.decisions.values()
+        for each in shown
+        for decisions in each.material.decisions.values()
         for decision in decisions
         if decision.applied_at
     ]
@@ -212,38 +185,10 @@ def _frame(opened: Opened, task: Task, materials: list[tuple[Task, int, Material
     return timeline.frame(
         spans,
         opened.boots,
+        since=since,
         marks=marks,
         live=opened.live,
         now=opened.now,
         running=state == "running",
         open_=state == "crashed",
     )
-
-
-def _group(opened: Opened, task: Task, depth: int, material: Material, frame: timeline.Frame, reveal: bool) -> Group:
-    tokens, cost = _spent(opened, task, material)
-    href = reverse("task", args=[opened.file.pk, task.task_id])
-    made = rows(material, opened, frame.axis, reveal=reveal)
-    return Group(task, href, depth, derived(task, opened), made, _count(task, material), tokens, cost)
-
-
-def _count(task: Task, material: Material) -> int:
-    """How many steps the task has; where they are more than a page, as the journal counts them."""
-    return len(material.steps) if material.whole else max(task.steps or 0, len(material.steps))
-
-
-def _spent(opened: Opened, task: Task, material: Material) -> tuple[int | None, Money | None]:
-    """What the whole task used and cost; None where another maker's journal does not say."""
-    if opened.file.is_foreign:
-        return None, None
-    if not material.whole and (line := fleet.task(opened.file.pk, task.task_id)):
-        return known_sum(line.tokens_in, line.tokens_out), line.cost
-    used = usage.of(call for calls in material.calls.values() for call in calls)
-    return used.tokens, used.cost
-
-
-def _total(groups: tuple[Group, ...]) -> Money:
-    costs = [group.cost for group in groups if group.cost is not None]
-    amounts = [cost.amount for cost in costs if cost.amount is not None]
-    unpriced = sum(cost.unpriced_calls for cost in costs)
-    return Money(sum(amounts, Decimal(0)) if amounts or not unpriced else None, unpriced)

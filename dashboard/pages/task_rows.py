@@ -57,6 +57,12 @@ class Material:
     decisions: dict[int, list[Decision]]
     runs: tuple[Run, ...]
     whole: bool = True  # whether these are all steps of the task
+    more: bool = False  # whether more follow
+
+    @property
+    def last(self) -> int:
+        """The index past which the next page begins."""
+        return max((step.step_index for step in self.steps if _is_numbered(step)), default=-1)
 
     def spans(self, step: Step, opened: Opened) -> tuple[Span, ...]:
         return spans_of(
@@ -73,16 +79,37 @@ def read(opened: Opened, task_id: str, *, after: int, limit: int) -> Material:
     """One page of a task's steps with what belongs to them."""
     reader = opened.reader
     reasons = held_again.reasons(opened, task_id)
-    steps = tuple(held_again.step(opened, each, reasons) for each in reader.steps(task_id, after=after, limit=limit))
-    page = range(steps[0].step_index, steps[-1].step_index + 1) if steps else range(0)
+    listed, more = _one_page(reader.steps(task_id, after=after, limit=limit + 1), limit)
+    steps = tuple(held_again.step(opened, each, reasons) for each in listed)
+    # A row whose index is no number says nothing about where the page begins and ends.
+    numbers = [step.step_index for step in steps if _is_numbered(step)]
+    page = range(min(numbers), max(numbers) + 1) if numbers else range(0)
     return Material(
         steps,
         _by_step(reader.attempts(task_id, page)),
         _by_step(reader.model_calls(task_id, page)),
         _by_step(reader.decisions(task_id, page)),
         tuple(reader.runs(task_id)),
-        whole=after < 0 and len(steps) < limit,
+        whole=after < 0 and not more,
+        more=more,
     )
+
+
+def _one_page(found: list[Step], limit: int) -> tuple[list[Step], bool]:
+    """Of `limit` steps and one more those of this page, and whether others follow.
+
+    Rows without a number that stand before the first step are on it besides. It ends between two numbers: in a journal
+    of another maker several rows may share one, and the next page begins past it.
+    """
+    first = next((at for at, step in enumerate(found) if _is_numbered(step)), len(found))
+    if len(found) - first <= limit:
+        return found, False
+    page, beyond = found[first : first + limit], found[first + limit].step_index
+    return found[:first] + ([step for step in page if step.step_index != beyond] or page), True
+
+
+def _is_numbered(step: Step) -> bool:
+    return "step_index" not in step.odd
 
 
 def rows(material: Material, opened: Opened, axis: Axis, *, reveal: bool) -> tuple[Row, ...]:

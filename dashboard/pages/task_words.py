@@ -34,8 +34,8 @@ def sentence(
     task: Task,
     state: str,
     own: Sequence[Row],
-    every: Sequence[Row],
     *,
+    held: tuple[str, Row] | None,
     total: int,
     diverged: Step | None,
     boots: int,
@@ -43,8 +43,8 @@ def sentence(
 ) -> str:
     """The task in one sentence.
 
-    `own` are the rows of the page, `total` says how many steps there are, `every` has the rows of branches too, and
-    `diverged` is the step the code differs from.
+    `own` are the rows of the page and `total` says how many steps there are. `held` is a row that waits for a person,
+    with its task, and `diverged` the step the code differs from: both may be a branch's.
     """
     steps = wording.plural(total, "step")
     # Of a task that is longer than a page only what the page shows is known here.
@@ -53,15 +53,16 @@ def sentence(
     end = task.ended_at or task.updated_at
     span = f" in {wording.duration((end - task.created_at).total_seconds())}" if end and task.created_at else ""
     over = f" across {boots} boots of the agent" if boots > 1 else ""
-    held = next((row for row in every if row.waits), None)
     if task.derived:
         return _of_another_maker(task, steps)
     if state in offers.ENDED:
         return f"{state.capitalize()}{span}{over}: {steps}{saved}."
     if state == "waiting" and diverged:
-        return f"Waits for a person, with nothing to approve: {diverging(diverged, reveal=reveal)}"
+        place = diverging(diverged, reveal=reveal, of=_of(diverged.task_id, task))
+        return f"Waits for a person, with nothing to approve: {place}"
     if held:
-        return f"Waits for a person at step {held.index}: {held.word.removeprefix('held: ')}."
+        whose, row = held
+        return f"Waits for a person at step {row.index}{_of(whose, task)}: {row.word.removeprefix('held: ')}."
     if state == "waiting":
         why = held_task(task.wait_reason or "") or task.wait_reason or "the next attempt is due later"
         return f"Waiting: {why}."
@@ -69,15 +70,24 @@ def sentence(
         return f"Its agent is gone: {steps} on disk{saved}. It resumes when the agent is started again."
     if state == "queued":
         return "Queued: the agent has not taken it yet."
+    if total > len(own):
+        return f"Running: {steps} so far."
     last = own[-1] if own else None
     return f"Running: step {last.index}, {last.tool}{saved}." if last else "Running: no step yet."
 
 
-def diverging(step: Step, *, reveal: bool) -> str:
-    """Where the code differs from a step, by the names of its parts: the journal keeps no values of the code's."""
+def _of(task_id: str, task: Task) -> str:
+    return "" if task_id == task.task_id else f" of its branch {task_id}"
+
+
+def diverging(step: Step, *, reveal: bool, of: str = "") -> str:
+    """Where the code differs from a step, by the names of its parts: the journal keeps no values of the code's.
+
+    `of` names the branch whose step it is.
+    """
     place = first_difference(step, reveal=reveal)
     said = f" First difference: {place}." if place else ""
-    return f"the handler's code asks for another step {step.step_index} than the journal holds.{said}"
+    return f"the handler's code asks for another step {step.step_index}{of} than the journal holds.{said}"
 
 
 def _of_another_maker(task: Task, steps: str) -> str:

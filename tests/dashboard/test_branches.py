@@ -1,0 +1,73 @@
+"""Branches under a task: what is not shown is said, and what is a branch's is not called the parent's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import fleet
+from tests.builders.fleet import rows
+from tests.dashboard.ladder import signed_in, text
+
+pytestmark = pytest.mark.django_db
+PARENT = "report/42?"
+REVISION = rows.BOOT * 2 + 1
+
+
+@pytest.mark.parametrize(("branches", "below", "left"), [(45, 0, 5), (30, 2, 18), (41, 0, 1)])
+def test_branches_that_are_not_shown_are_counted_and_their_cost_makes_the_sum_a_least(
+    small_fleet, branches, below, left
+):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        connection.execute("BEGIN")
+        for number in range(branches):
+            name = f"{PARENT}/{number}"
+            rows.a_task(connection, name, parent_id=PARENT, status="completed", revision=REVISION)
+            rows.a_step(connection, name, 0, effect="model", revision=REVISION)
+            fleet.a_model_call(connection, name, 0, revision=REVISION)
+            for child in range(below):
+                rows.a_task(connection, f"{name}/{child}", parent_id=name, status="completed", revision=REVISION)
+        connection.execute("COMMIT")
+    page = text(signed_in().get(small_fleet.task()))
+    assert page.count('<tr class="branch">') == 40
+    assert f"At least {left} more branch" in page
+    assert " / ≥ $" in page
+
+
+def test_a_branch_below_the_deepest_level_is_counted(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        for depth in range(1, 5):
+            name, parent = PARENT + "/x" * depth, PARENT + "/x" * (depth - 1)
+            rows.a_task(connection, name, parent_id=parent, status="completed", revision=REVISION)
+    page = text(signed_in().get(small_fleet.task()))
+    assert page.count('<tr class="branch">') == 3
+    assert "At least 1 more branch is neither shown here nor counted in the cost" in page
+
+
+def test_what_a_branch_waits_for_is_told_as_the_branchs(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        reason = f"held: step 0 of {PARENT}/left: no_key_no_status"
+        connection.execute(
+            "UPDATE agent_task SET status = 'waiting', wait_reason = ? WHERE task_id = ?", (reason, PARENT)
+        )
+        rows.a_task(
+            connection, f"{PARENT}/left", parent_id=PARENT, status="waiting",
+            wait_reason="held: step 0: no_key_no_status", revision=REVISION,
+        )  # fmt: skip
+        held: dict[str, Any] = {
+            "status": "pending",
+            "output_json": None,
+            "committed_boot": None,
+            "hold_reason": "no_key_no_status",
+        }
+        rows.a_step(connection, f"{PARENT}/left", 0, revision=REVISION, **held)
+        connection.execute("UPDATE agent_task SET revision = ? WHERE task_id = ?", (REVISION, PARENT))
+    fleet.reread(small_fleet.triage)
+    page = text(signed_in().get(small_fleet.task()))
+    assert "Waits for a person at step 0 of its branch report/42?/left: nothing can tell." in page
+    assert "held at step 0 of a branch: nothing can tell" in page
+    assert "held at step 0 of a branch: nothing can tell" in text(signed_in().get("/tasks/?text=42"))
+    left = text(signed_in().get(small_fleet.task(f"{PARENT}/left")))
+    assert "Waits for a person at step 0: nothing can tell." in left
+    assert "of a branch" not in left
