@@ -38,9 +38,16 @@ def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
             return seen.step
         newest = seen.now.newest
         if newest is not None and timedelta(0) < newest - seen.now.moment.wall <= _SET_BACK:
-            yield Sleep(newest, lambda: False)
+            yield from _catch_up(desk, seen.step, newest)
             continue
         yield from _act(desk, seen, _judge(seen), deadline, woken)
+
+
+def _catch_up(desk: Desk, step: Step, newest: datetime) -> Steps[None]:
+    """Wait for a clock that was set back a little; no longer where it is set further back, or the process stops."""
+    if desk.stopping():
+        raise waiting(step, newest)
+    yield Sleep(newest, lambda: desk.stopping() or clock.wall() < newest - _SET_BACK)
 
 
 def _changed_since(desk: Desk, epoch: int) -> Callable[[], bool]:

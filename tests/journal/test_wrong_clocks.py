@@ -11,6 +11,7 @@ import pytest
 
 from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, inbox, model_calls, settle, starts, steps, tasks, tool
 from journal.desk import look
+from journal.ops import Read, Sleep
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of
 
 DAY = 86400
@@ -85,6 +86,32 @@ def test_a_served_task_goes_on_by_itself_once_the_time_has_caught_up(path, world
         clock_at(61)
         soon(lambda: status(path, "t") == "completed")
     assert world.names() == ["read", "write"]
+
+
+def test_a_wait_for_a_clock_that_was_set_back_ends_where_it_is_set_further_back_or_the_process_stops(
+    path, world, clock_at
+):
+    clock_at(0)
+    with opened(path, world, max_wait=0) as journal:
+        world.fail = TimeoutError("lost")
+        with pytest.raises(StepWaiting), journal.task("t") as task:
+            task.run(world.write, "x")
+        clock_at(-0.95)
+        run = settle.settle(journal.desk("recover"), "t", 0)
+        look_first = next(run)
+        assert isinstance(look_first, Read)
+        sleep = run.send(look_first.perform())
+        assert isinstance(sleep, Sleep)
+        assert not sleep.woken()
+        clock_at(-3600)
+        assert sleep.woken()
+        clock_at(-0.95)
+        journal.stopping = True
+        assert sleep.woken()
+        look_again = run.send(None)
+        assert isinstance(look_again, Read)
+        with pytest.raises(StepWaiting):
+            run.send(look_again.perform())
 
 
 def test_what_was_written_last_carries_the_newest_time_whichever_row_is_last(path, world, clock_at):
