@@ -7,7 +7,6 @@ from typing import Literal
 # What an attempt's outcome looked like; `providers.md` part 3's rows in words. Recovery decides on these, never on
 # free text.
 Kind = Literal[
-    "prepared",  # row 1: never dispatched
     "no_outcome",  # row 2: a mark and nothing after it
     "dns",  # row 3
     "not_connected",  # row 4

@@ -10,8 +10,8 @@ from journal import clock
 from journal.models import Attempt, Decision, Evidence, FrozenRequest, Step, Task
 
 
-def step(row: sqlite3.Row, decision: Decision | None = None) -> Step:
-    """A row of agent_step_journal with its bodies resolved by the query (see `steps.COLUMNS`)."""
+def step(row: sqlite3.Row) -> Step:
+    """A row of agent_step_journal with its bodies resolved by the query of `steps.find`."""
     return Step(
         task_id=row["task_id"],
         step_index=row["step_index"],
@@ -43,7 +43,6 @@ def step(row: sqlite3.Row, decision: Decision | None = None) -> Step:
         duration=row["duration"],
         arguments_bytes=row["arguments_bytes"],
         output_bytes=row["output_bytes"],
-        decision=decision,
         alarm=row["alarm"],
     )
 

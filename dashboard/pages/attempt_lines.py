@@ -22,7 +22,6 @@ class AttemptLine:
 
 # What an attempt's kind means, as a sentence after "because".
 _WHY = {
-    "prepared": "It was never dispatched.",
     "no_outcome": "A dispatch mark is on disk and nothing after it: the process ended in between.",
     "dns": "The host's name did not resolve: no connection existed.",
     "not_connected": "No connection was made: not one byte of the request left.",

@@ -129,11 +129,6 @@ class Profile:
         """The key as it stands in the header: quoted and raw are different keys to a provider."""
         return f'"{key}"' if self.key_quote == "sf_string" else key
 
-    def to_dict(self) -> dict[str, object]:
-        """The table this profile was made from; `from_dict` makes an equal profile of it."""
-        table: dict[str, object] = json.loads(self.canonical)
-        return table
-
     @classmethod
     def from_dict(cls, name: str, table: Mapping[str, object]) -> Self:
         """The profile a table describes. Raises ProfileError naming table, field and what is accepted."""

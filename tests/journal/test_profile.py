@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from datetime import timedelta
@@ -76,7 +77,7 @@ def test_every_field_of_a_file_is_read(tmp_path):
 def test_a_stored_profile_is_read_back_equal(tmp_path):
     (tmp_path / "providers.toml").write_text(FORGE)
     for original in (load(tmp_path / "providers.toml")["forge"], python_profile(timedelta(hours=24), True, None)):
-        assert Profile.from_dict(original.name, original.to_dict()) == original
+        assert Profile.from_dict(original.name, json.loads(original.canonical)) == original
         assert len(original.version) == 12
 
 

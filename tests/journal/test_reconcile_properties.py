@@ -15,7 +15,7 @@ times = st.one_of(st.none(), st.floats(-10, 3 * DAY).map(at))
 numbers = st.integers(0, 8)
 verdicts = st.sampled_from([None, "not_sent", "no_effect", "applied", "in_progress", "unknown"])
 kinds = st.sampled_from(
-    [None, "prepared", "no_outcome", "dns", "not_connected", "stale", "tls", "lost_answer", "accepted", "replayed",
+    [None, "no_outcome", "dns", "not_connected", "stale", "tls", "lost_answer", "accepted", "replayed",
      "unmarked", "rejected", "rate_limited", "gateway", "raised", "settled", "other"]
 )  # fmt: skip
 os_ids = st.sampled_from([None, "", OS, "os-boot-2"])
