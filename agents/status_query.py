@@ -85,6 +85,7 @@ def _ask_http(
         "asked_at": clock.text(asked.wall),
         "asked_boottime": asked.boot,
         "os_boot_id": asked.os_boot_id,
+        "answered_at": clock.now_text(),
         "answer": answer.answer,
         "http_status": answer.http_status,
         "detail": answer.detail,

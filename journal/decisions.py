@@ -34,7 +34,7 @@ def add(tx: Transaction, body: dict[str, Any], outcome: str) -> None:
             body.get("key"),
             body.get("payload_sha256"),
             body.get("dispatches"),
-            str(body.get("created_at", tx.now)),
+            body.get("created_at") or tx.now,
             body.get("expires_at"),
             tx.now,
             outcome,

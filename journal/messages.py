@@ -11,12 +11,14 @@ from typing import Any
 from journal import attempts, clock, codec, decisions, evidence, failures, starts, steps, tasks
 from journal.errors import InvalidArguments, TaskConflict, UsageError
 from journal.inbox import Message
-from journal.models import Evidence, Step
+from journal.models import Step
 from journal.secrets import Secrets
 from journal.task_ids import check_task_id
 from journal.transaction import Transaction
 
 _SAID = ("actor", "reason", "reference", "detail", "output")
+_NOTHING_TO_CANCEL = "refused: the task had ended, or never was"
+_TIMES = ("created_at", "expires_at")
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 # No answer of a provider ends these.
 _HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged")
@@ -24,7 +26,6 @@ _HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged")
 _AHEAD = timedelta(seconds=5)
 # What a body raises that is not as its kind should be; the last two: a value of a type that SQLite cannot bind.
 _MISSTATED = (KeyError, TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
-_ANSWERS = ("exists", "absent", "in_progress", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
 
 def _cancel(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id = _text(body, "task_id")
-    done = tasks.cancel(tx, task_id, f"{body.get('actor', '')}: {body.get('reason', '')}")
-    return Applied(f"cancel {task_id}: {'cancelled' if done else 'it had ended'}")
+    if tasks.cancel(tx, task_id, f"{body.get('actor', '')}: {body.get('reason', '')}"):
+        return Applied(f"cancel {task_id}: cancelled")
+    return Applied(f"cancel {task_id}: {_NOTHING_TO_CANCEL}", refused=True)
 
 
 def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
@@ -96,28 +98,15 @@ def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
 
 def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id, index = _text(body, "task_id"), _index(body)
-    if body["answer"] not in _ANSWERS:
-        raise Malformed(f"answer {body['answer']!r}")
-    found = Evidence(
-        task_id=task_id,
-        step_index=index,
-        attempt=int(body["attempt"]),
-        asked_at=clock.parse(body["asked_at"]),
-        asked_boottime=float(body["asked_boottime"]),
-        os_boot_id=str(body["os_boot_id"]),
-        answer=body["answer"],
-        source=str(body.get("source", "worker")),
-        http_status=body.get("http_status"),
-        detail=str(body.get("detail", "")),
-        output_json=_output(body),
-        in_flight=bool(body.get("in_flight", False)),
-    )
+    found = evidence.of_message(body, index)
+    answered = body.get("answered_at")
     if found.asked_at is None or found.asked_at > clock.parse(tx.now) + _AHEAD:
         raise Malformed(f"asked_at {body['asked_at']!r}, which is not in the past")
     step = steps.find(tx, task_id, index)
     if step is None:
         return Applied(f"evidence on step {index} of {task_id}: no such step")
-    evidence.add(tx, found, message_id=body["message_id"])
+    answered_at = None if answered is None else clock.parse(answered)
+    evidence.add(tx, found, message_id=body["message_id"], answered_at=answered_at)
     if step.status != "pending":
         return Applied(f"evidence on step {index} of {task_id}: kept; the step was settled before")
     if step.hold_reason not in _HELD_BY_MORE_THAN_DOUBT:
@@ -126,24 +115,19 @@ def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     return Applied(f"evidence on step {index} of {task_id}: {found.answer}", task_id, index)
 
 
-def _output(body: dict[str, Any]) -> str | None:
-    """An output that came as text, as the journal would write it: what cannot be read back must not end a step."""
-    text = body.get("output_json")
-    return None if text is None else codec.dumps(codec.loads(text), what="output")
-
-
 def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     kind, task_id = _text(body, "decision"), _text(body, "task_id")
     seen = decisions.find(tx, body["message_id"])
     if seen is not None:
         return Applied(f"{kind} of {task_id}: was applied before: {seen.outcome}")
+    # Stored times are compared as texts, and read again at every look.
+    times = {name: clock.text(clock.parse(body[name])) for name in _TIMES if body.get(name) is not None}
+    body = {**body, **times}
     if kind == "cancel_task":
-        decisions.add(tx, {**body, "step_index": None}, "applied")
-        return _cancel(tx, body, agent)
+        cancelled = _cancel(tx, body, agent)
+        decisions.add(tx, {**body, "step_index": None}, _NOTHING_TO_CANCEL if cancelled.refused else "applied")
+        return cancelled
     index = _index(body)
-    if body.get("expires_at") is not None:
-        # Stored times are compared as texts.
-        body = {**body, "expires_at": clock.text(clock.parse(body["expires_at"]))}
     step = steps.find(tx, task_id, index)
     decisions.expire_old(tx, task_id, index)
     refusal = _refusal(tx, step, body, kind)

@@ -51,6 +51,7 @@ def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
         if by_tool:
             yield Write(desk.store, lambda tx: starts.uncount(tx, step.task_id, step.step_index))
         raise
+    answered = clock.wall()
     found = Evidence(
         task_id=step.task_id,
         step_index=step.step_index,
@@ -66,7 +67,7 @@ def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
     )
 
     def keep(tx: Transaction) -> None:
-        evidence.add(tx, found)
+        evidence.add(tx, found, answered_at=answered)
         if by_tool:
             starts.uncount(tx, step.task_id, step.step_index)
 

@@ -178,6 +178,7 @@ def evidence_message(seen: Snapshot, asked: Now, answer: StatusAnswer, secrets: 
         "asked_at": clock.text(asked.moment.wall),
         "asked_boottime": asked.moment.boot,
         "os_boot_id": asked.moment.os_boot_id,
+        "answered_at": clock.now_text(),
         "answer": answer.answer,
         "http_status": answer.http_status,
         "detail": secrets.hide(answer.detail),

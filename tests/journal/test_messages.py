@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, StepWaiting, TaskCancelled, TaskConflict, UsageError, inbox, post_submit, tool
-from tests.journal.agent import opened, steps_of, task_row
+from journal import Journal, StepWaiting, TaskCancelled, TaskConflict, UsageError, clock, inbox, post_submit, tool
+from tests.journal.agent import opened, rows, steps_of, task_row
+from tests.journal.operator import decide, outcome
 
 
 def test_a_status_message_asks_at_once_and_adopts_what_exists(path, world):
@@ -80,3 +81,47 @@ def test_a_cancelled_task_takes_no_further_step_and_its_intents_stay_as_they_are
     assert [task_row(held, name)["status"] for name in ("t", "u")] == ["cancelled", "cancelled"]
     assert steps_of(held, "t")[0]["status"] == "pending"
     assert world.calls == [("read", 1)]
+
+
+ANSWER = {"kind": "evidence", "task_id": "t", "step_index": 0, "attempt": 1, "answer": "unknown", "os_boot_id": "x"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"http_status": "200"},
+        {"http_status": True},
+        {"asked_boottime": "nan"},
+        {"answered_at": "now"},
+        {"answer": "no"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_an_answer_with_a_word_nobody_can_read_is_set_aside(held, world, wrong):
+    inbox.post(held, {**ANSWER, "asked_at": clock.now_text(), "asked_boottime": 1.0, **wrong})
+    with opened(held, world) as journal:
+        assert "refused" in journal.recover().lines[0]
+    assert rows(held, "SELECT * FROM agent_evidence") == []
+    assert inbox.pending(held) == []
+
+
+@pytest.mark.parametrize("wrong", [{"created_at": "yesterday"}, {"created_at": ""}, {"expires_at": "tomorrow"}])
+def test_a_decision_with_a_time_nobody_can_read_is_set_aside_and_stops_no_later_recovery(held, world, wrong):
+    message = decide(held, "replay", **wrong)
+    with opened(held, world) as journal:
+        assert "refused" in journal.recover().lines[0]
+        assert journal.recover().held == 1
+    assert outcome(held, message) == ""
+
+
+def test_a_cancellation_of_an_ended_task_is_kept_as_refused(path, world):
+    with opened(path, world) as journal:
+        with journal.task("t") as task:
+            task.run(world.read, 1)
+        message = decide(path, "cancel_task")
+        (applied,) = [line for line in journal.apply_inbox().lines if "cancel" in line]
+    assert (outcome(path, message), task_row(path, "t")["status"]) == (
+        "refused: the task had ended, or never was",
+        "completed",
+    )
+    assert applied == "cancel t: refused: the task had ended, or never was"
