@@ -23,6 +23,7 @@ from journal.models import Task as TaskRow
 from journal.recovery import RecoveryReport
 from journal.secrets import Secrets
 from journal.task import Interrupted, Task
+from journal.threads import DaemonThreads
 
 if TYPE_CHECKING:
     from journal.api import Journal
@@ -170,6 +171,7 @@ def run_task(journal: Journal, row: TaskRow) -> None:
 
 
 async def _run_async(journal: Journal, task_id: str, function: Any, arguments: dict[str, Any]) -> None:
+    asyncio.get_running_loop().set_default_executor(DaemonThreads())
     task = journal.open_task(task_id)
     try:
         output = await function(task, **arguments)

@@ -11,7 +11,7 @@ from journal.serve import Server
 from tests.journal.agent import opened, start, steps_of, task_row
 
 DAEMON = """
-    import sys, time
+    import asyncio, sys, time
     from journal import Journal, tool
 
     @tool(effect="read_only")
@@ -24,8 +24,11 @@ DAEMON = """
         task.run(look, seconds)
         task.run(look, 0.0)
 
-    with Journal(sys.argv[1], agent="a", tools=[look], handlers={"work": work}) as journal:
-        journal.submit("work", task_id="t", seconds=float(sys.argv[2]))
+    async def wait(task, seconds):
+        await asyncio.to_thread(look.function, seconds)
+
+    with Journal(sys.argv[1], agent="a", tools=[look], handlers={"work": work, "wait": wait}) as journal:
+        journal.submit(sys.argv[3], task_id="t", seconds=float(sys.argv[2]))
         journal.serve()
     print("left", flush=True)
 """
@@ -33,7 +36,7 @@ DAEMON = """
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_the_step_in_hand_finish_and_ends_the_process(path, number):
-    with start(DAEMON, path, 0.3) as child:
+    with start(DAEMON, path, 0.3, "work") as child:
         assert child.stdout is not None
         child.stdout.readline()
         child.send_signal(number)
@@ -45,14 +48,15 @@ def test_a_signal_lets_the_step_in_hand_finish_and_ends_the_process(path, number
 
 
 @pytest.mark.slow
-def test_a_handler_stuck_in_a_call_does_not_keep_a_stopped_process_alive(path):
-    with start(DAEMON, path, 600) as child:
+@pytest.mark.parametrize("handler", ["work", "wait"])
+def test_a_handler_stuck_in_a_call_does_not_keep_a_stopped_process_alive(path, handler):
+    with start(DAEMON, path, 600, handler) as child:
         assert child.stdout is not None
         child.stdout.readline()
         child.send_signal(signal.SIGTERM)
         child.communicate(timeout=8)
     assert child.returncode == 0
-    assert steps_of(path, "t")[0]["status"] == "pending"
+    assert [step["status"] for step in steps_of(path, "t")] == (["pending"] if handler == "work" else [])
 
 
 def test_a_signal_that_comes_in_the_middle_of_a_wait_waits_for_no_lock_of_its_own_thread(path, world):

@@ -1,0 +1,72 @@
+"""Threads of an event loop that end with their process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+# As many sync calls of one async handler block at a time; the journal's own writes wait among them.
+MOST_THREADS = 32
+
+
+class DaemonThreads(ThreadPoolExecutor):
+    """A loop's default executor whose threads keep no stopped process alive.
+
+    The interpreter's end joins the threads of the executor this is one of, which is a class because a loop takes no
+    other; its threads and its queue are not used.
+    """
+
+    def __init__(self, limit: int = MOST_THREADS) -> None:
+        super().__init__(limit)
+        self._limit = limit
+        self._given: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._free = threading.Semaphore(0)
+        self._begun: list[threading.Thread] = []
+        self._guard = threading.Lock()
+        self._over = False
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run `function` in a thread, as soon as one is free."""
+        done: Future[T] = Future()
+        with self._guard:
+            if self._over:
+                raise RuntimeError("these threads were shut down")
+            if not self._free.acquire(blocking=False) and len(self._begun) < self._limit:
+                thread = threading.Thread(target=self._work, name=f"loop {len(self._begun)}", daemon=True)
+                thread.start()
+                self._begun.append(thread)
+            self._given.put(partial(_run, done, partial(function, *args, **kwargs)))
+        return done
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take nothing more and, with `wait`, return when all that was given is done."""
+        with self._guard:
+            self._over = True
+            self._given.put(None)
+        for thread in self._begun if wait else ():
+            thread.join()
+
+    def _work(self) -> None:
+        while (work := self._given.get()) is not None:
+            work()
+            del work
+            self._free.release()
+        # For the next one.
+        self._given.put(None)
+
+
+def _run(done: Future[Any], work: Callable[[], Any]) -> None:
+    if not done.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:
+        done.set_exception(error)
+    else:
+        done.set_result(result)

@@ -1,0 +1,82 @@
+"""The threads of a served event loop: as many as it needs, no more than it may have, none that outlives its process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from journal.threads import DaemonThreads
+from tests.journal.agent import python
+
+
+def test_a_loop_runs_what_blocks_in_them_and_ends_after_it():
+    done: list[int] = []
+
+    async def main() -> list[int]:
+        asyncio.get_running_loop().set_default_executor(DaemonThreads(2))
+        loop = asyncio.get_running_loop()
+        late = loop.run_in_executor(None, done.append, 100)
+        found = await asyncio.gather(*(asyncio.to_thread(int, number) for number in range(20)))
+        await late
+        loop.run_in_executor(None, lambda: done.append(101))
+        return list(found)
+
+    assert asyncio.run(main()) == list(range(20))
+    assert done == [100, 101]
+
+
+def test_no_more_run_at_a_time_than_may_and_a_free_one_is_taken_again():
+    threads = DaemonThreads(2)
+    gate, names = threading.Event(), set()
+
+    def work() -> None:
+        names.add(threading.current_thread().name)
+        gate.wait(10)
+
+    given = [threads.submit(work) for _ in range(8)]
+    gate.set()
+    threads.shutdown()
+    assert all(one.done() for one in given)
+    assert len(names) == 2
+
+
+def test_an_error_is_its_own_and_what_was_cancelled_before_it_began_does_not_run():
+    threads = DaemonThreads(1)
+    begun, gate = threading.Event(), threading.Event()
+    ran: list[int] = []
+
+    def first() -> None:
+        begun.set()
+        gate.wait(10)
+        raise SystemExit(3)
+
+    failed: Future[Any] = threads.submit(first)
+    dropped = threads.submit(ran.append, 1)
+    assert begun.wait(10)
+    assert dropped.cancel()
+    gate.set()
+    assert isinstance(failed.exception(10), SystemExit)
+    assert threads.submit(int, "7").result(10) == 7
+    threads.shutdown()
+    assert ran == []
+    with pytest.raises(RuntimeError, match="shut down"):
+        threads.submit(int, "7")
+
+
+def test_a_process_ends_while_one_of_them_is_in_a_call():
+    done = python(
+        """
+        import threading, time
+        from journal.threads import DaemonThreads
+
+        begun = threading.Event()
+        DaemonThreads().submit(lambda: (begun.set(), time.sleep(600)))
+        begun.wait()
+        print("left")
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "left\n")
