@@ -203,8 +203,8 @@ def _visit(
         secrets.learn(store.read(requests.references))
         apply_messages(store, agent=store.read(boots.agent_name), secrets=secrets, report=report)
         desk = Desk(store, {}, secrets, epoch=lambda: 0, mode="visit", max_wait=timedelta(0))
-        unresolved = store.read(intents.unresolved)
-        wanted = unresolved if todo is None else [at for at in todo if at in set(unresolved)]
+        unresolved = dict.fromkeys(store.read(intents.unresolved))
+        wanted = list(unresolved) if todo is None else [at for at in todo if at in unresolved]
         asking: list[tuple[str, int]] = []
         began = time.monotonic()
         while wanted and time.monotonic() - began < _VISIT_SECONDS:
