@@ -50,22 +50,30 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
         else:
             assert tool is not None
             outcome = yield from _run_tool(store, secrets, tool, intent, mark)
+        # The tool's own types are read here: while the store is held, code that hangs would hold up every step.
+        output = secrets.stored(outcome.output)
     except GeneratorExit:
         raise
     except BaseException as error:
         # An interrupt is no outcome of the step: what the call did stays unknown, unless it was not made at all.
         cut = _cut_short(error)
-        yield Write(store, lambda tx: record(tx, intent, mark, cut, secrets), sync=True, outcome=True)
+        nothing = secrets.stored(None)
+        yield Write(store, lambda tx: record(tx, intent, mark, cut, nothing, secrets), sync=True, outcome=True)
         raise
     text: str | None = yield Write(
-        store, lambda tx: record(tx, intent, mark, outcome, secrets), sync=intent.synced_commit, outcome=True
+        store, lambda tx: record(tx, intent, mark, outcome, output, secrets), sync=intent.synced_commit, outcome=True
     )
     return text
 
 
-def record(tx: Transaction, intent: Intent, mark: Mark, outcome: Outcome, secrets: Secrets) -> str | None:
-    """Give the attempt its verdict and, for a plain success, commit the step in the same transaction."""
-    text, complete = secrets.stored(outcome.output)
+def record(
+    tx: Transaction, intent: Intent, mark: Mark, outcome: Outcome, output: tuple[str, bool], secrets: Secrets
+) -> str | None:
+    """Give the attempt its verdict and, for a plain success, commit the step in the same transaction.
+
+    `output` is what `Secrets.stored` made of the outcome's.
+    """
+    text, complete = output
     plain = outcome.verdict == "applied" and outcome.kind == "accepted"
     settled = attempts.settle(
         tx,

@@ -20,14 +20,22 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 _Wait = tuple[str, datetime | None]
 
 
-def record_end(tx: Transaction, session: Session, cause: BaseException | None, output: object) -> None:
-    """Record the end of a run: `cause` is what left it, None where it returned `output`."""
+def stored_end(session: Session, cause: BaseException | None, output: object) -> str:
+    """The output of a run, or the failure `cause`, as it is stored. It runs code of the handler's values: outside any
+    transaction, or it would hold up every step.
+    """
+    secrets = session.desk.secrets
+    return secrets.stored(output)[0] if cause is None else failures.to_json(cause, hide=secrets.hide)
+
+
+def record_end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> None:
+    """Record the end of a run: `cause` is what left it, None where it returned; `stored` is by `stored_end`."""
     session.note_served(tx)
-    tasks.end_run(tx, session.task_id, session.run, _end(tx, session, cause, output))
+    tasks.end_run(tx, session.task_id, session.run, _end(tx, session, cause, stored))
 
 
-def _end(tx: Transaction, session: Session, cause: BaseException | None, output: object) -> str:
-    task_id, secrets = session.task_id, session.desk.secrets
+def _end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> str:
+    task_id = session.task_id
     causes = leaves(cause)
     if any(isinstance(one, TaskCancelled) for one in causes):
         return "cancelled"
@@ -46,9 +54,9 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, output:
         tasks.wait(tx, task_id, f"unresolved: step {pending[1]} of {pending[0]} is pending", until)
         return "unresolved"
     if cause is not None:
-        tasks.fail(tx, task_id, failures.to_json(cause, hide=secrets.hide))
+        tasks.fail(tx, task_id, stored)
         return "failed"
-    tasks.complete(tx, task_id, secrets.stored(output)[0])
+    tasks.complete(tx, task_id, stored)
     return "completed"
 
 

@@ -128,10 +128,12 @@ def _call(
         raise
     stored, readable = _stored(answer if isinstance(answer, Reply) else Reply(answer), desk.secrets)
     text, complete = desk.secrets.stored(stored)
+    counted, raw_usage = _counted(stored["usage"], desk.secrets)
     duration = max(0.0, clock.boot_seconds() - started)
 
     def commit(tx: Transaction) -> bool:
-        _close(tx, new, number, stored, desk.secrets)
+        named = {name: stored[name] for name in _NAMES}
+        model_calls.close_call(tx, new.task_id, new.step_index, number, counted, raw_usage=raw_usage, **named)
         return steps.commit(tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration)
 
     if (yield Write(desk.store, commit, outcome=True)):
@@ -139,18 +141,11 @@ def _call(
     return (yield from decided(session, new.task_id, new.step_index))
 
 
-def _close(tx: Transaction, new: steps.NewStep, number: int, stored: Mapping[str, Any], secrets: Secrets) -> None:
-    reported = stored["usage"]
+def _counted(reported: object, secrets: Secrets) -> tuple[usage.Usage, str | None]:
+    """The tokens an answer reported, and the report as it is stored. May run an SDK's code: outside the store."""
     counted = usage.normalise(reported)
-    model_calls.close_call(
-        tx,
-        new.task_id,
-        new.step_index,
-        number,
-        replace(counted, flags=secrets.hide(counted.flags)),
-        raw_usage=None if reported is None else secrets.stored(reported)[0],
-        **{name: stored[name] for name in _NAMES},
-    )
+    raw_usage = None if reported is None else secrets.stored(reported)[0]
+    return replace(counted, flags=secrets.hide(counted.flags)), raw_usage
 
 
 def _stored(reply: Reply, secrets: Secrets) -> tuple[dict[str, Any], bool]:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from journal import codec, tasks
-from journal.ending import record_end
+from journal.ending import record_end, stored_end
 from journal.errors import (
     Diverged,
     ForkedTask,
@@ -160,7 +160,8 @@ class Task:
         try:
             # Else nothing can be written, or not by us.
             if not any(isinstance(one, JournalFailed | ForkedTask) for one in leaves(cause)):
-                self._journal.store.write(lambda tx: record_end(tx, self._session, cause, output), sync=False)
+                stored = stored_end(self._session, cause, output)
+                self._journal.store.write(lambda tx: record_end(tx, self._session, cause, stored), sync=False)
         finally:
             # Only now may another thread of this process open the task again.
             self._journal.forget_task(self.task_id)
