@@ -118,6 +118,9 @@ class Scene:
         for agent in self._agents:
             if agent.is_alive:
                 agent.kill()
+        for server in (self.forge, self.hook):
+            # A request that is still held, after a test that failed, would keep its gate from closing.
+            server.script.close()
         self._stack.close()
 
     def start(self, script: str = "serving", *arguments: str, **environment: str) -> AgentProcess:

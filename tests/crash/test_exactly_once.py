@@ -46,13 +46,14 @@ def kill_after_the_effect(scene, tool):
 
 
 def assert_it_is_what_the_journal_holds(scene, received):
-    """The request as it stands in the journal: its key, and for an HTTP tool its body and every header."""
+    """The request as it stands in the journal: its key, its arguments, and for an HTTP tool every byte and header."""
     stored = step(scene.journal, "t", 1)
     assert stored["status"] == "committed"
     assert received.key == stored["idempotency_key"]
+    arguments = json.loads(stored["arguments_json"])
+    assert json.loads(received.body) == {"title": arguments["title"], "head": arguments["branch"]}
     for frozen in rows(scene.journal, "SELECT * FROM agent_request WHERE task_id = 't'"):
         assert received.body == frozen["body"]
-        assert json.loads(received.body)["title"] == json.loads(stored["arguments_json"])["title"]
         for name, value in json.loads(frozen["headers_json"]):
             text = value.replace("${FORGE_TOKEN}", "<secret>")
             assert f"{name}: {text}\r\n".encode() in received.raw
@@ -92,9 +93,16 @@ def test_a_request_that_left_and_never_arrived_goes_out_again_byte_for_byte(scen
     assert len(scene.forge.effects()) == 1
 
 
-@pytest.mark.parametrize(("kill", "sent"), [(kill_before_the_request_leaves, 0), (kill_after_the_effect, 1)])
-def test_a_tool_with_neither_key_nor_status_is_held_and_nothing_is_sent_again(scene, kill, sent):
-    kill(scene, "message")
+@pytest.mark.parametrize(
+    ("tool", "kill", "sent"),
+    [
+        ("message", kill_before_the_request_leaves, 0),
+        ("message", kill_after_the_effect, 1),
+        ("plain_message", kill_after_the_effect, 1),
+    ],
+)
+def test_a_tool_with_neither_key_nor_status_is_held_and_nothing_is_sent_again(scene, tool, kill, sent):
+    kill(scene, tool)
     for _ in range(2):
         agent = scene.start()
         until(lambda: hold_reason(scene.journal, "t", 1) and task_status(scene.journal, "t") == "waiting", "the hold")

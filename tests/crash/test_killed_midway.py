@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from journal.cli import main
 from tests.crash.looking import attempts, is_in_flight, rows, step, steps, until
 
 pytestmark = [pytest.mark.crash, pytest.mark.accept]
@@ -19,6 +20,7 @@ def test_a_task_killed_in_step_four_of_eight_resumes_there_and_does_nothing_twic
     assert scene.forge.script.wait_held()
     agent.kill()
 
+    assert main(["check", str(scene.journal)]) == 0, "what a killed agent leaves is sound"
     calls_before, reads_before = len(scene.model.calls()), (scene.folder / "reads").read_text()
     stored = steps(scene.journal, "door-7")
     assert [one["status"] for one in stored] == ["committed"] * 3 + ["pending"]
@@ -42,6 +44,7 @@ def test_a_task_killed_in_step_four_of_eight_resumes_there_and_does_nothing_twic
     assert json.loads(ended[3]["output_json"])["number"] == 2
     runs = rows(scene.journal, "SELECT served_through FROM agent_task_run WHERE task_id = 'door-7' ORDER BY run")
     assert [run["served_through"] for run in runs] == [-1, 3]
+    assert main(["check", str(scene.journal)]) == 0, "every key and hash is what its payload makes"
 
 
 def test_each_of_eight_rounds_survives_its_own_kill(scene):

@@ -38,9 +38,14 @@ def recover_by_command(scene):
     return scene.run([sys.executable, "-m", "journal", "recover", str(scene.journal)])
 
 
-def test_a_worker_replays_what_a_killed_agent_left_and_the_agent_goes_on_from_it(scene):
+@pytest.mark.parametrize("role", ["worker", "cli"])
+def test_a_visit_replays_what_a_killed_agent_left_and_the_agent_goes_on_from_it(scene, role):
     killed_with_a_pull_in_flight(scene)
-    assert reconcile_file(scene.journal, role="worker").settled == 1
+    if role == "worker":
+        assert reconcile_file(scene.journal, role=role).settled == 1
+    else:
+        assert recover_by_command(scene).wait() == 0
+        assert "1 settled, 0 held, 0 waiting, 0 left to the agent." in scene.log.read_text()
     assert step(scene.journal, "t", 1)["status"] == "committed"
     assert len(scene.model.calls()) == 1
     scene.start()
@@ -48,7 +53,7 @@ def test_a_worker_replays_what_a_killed_agent_left_and_the_agent_goes_on_from_it
     assert len(scene.forge.requests()) == 1
     assert len(scene.forge.effects()) == 1
     roles = [boot["role"] for boot in rows(scene.journal, "SELECT role FROM agent_boot ORDER BY boot")]
-    assert roles == ["agent", "worker", "agent"]
+    assert roles == ["agent", role, "agent"]
 
 
 def test_a_visit_killed_in_the_middle_of_its_replay_is_recovered_like_any_other(scene):

@@ -60,6 +60,12 @@ def findable_message(call: Any, title: str, branch: str) -> Any:
     return find_message(call)
 
 
+@tool(effect="mutating")
+def plain_message(title: str, branch: str) -> Any:
+    """Python code whose target takes everything twice and knows nothing of keys."""
+    return _post(os.environ["HOOK_URL"], {"text": f"{title} ({branch})"}, {})
+
+
 def _post(url: str, value: object, headers: dict[str, str]) -> Any:
     data = json.dumps(value).encode()
     request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json", **headers})
@@ -67,4 +73,4 @@ def _post(url: str, value: object, headers: dict[str, str]) -> Any:
         return json.load(response)
 
 
-ALL = {one.name: one for one in (read_report, pull, message, keyed_pull, findable_message)}
+ALL = {one.name: one for one in (read_report, pull, message, keyed_pull, findable_message, plain_message)}
