@@ -95,8 +95,7 @@ def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Se
 
 
 def _answer(profile: Profile, query: StatusQuery, *, origin: str, key: str, secrets: Secrets) -> StatusAnswer:
-    environ = secrets.environ
-    asked = _question(profile, query, query.method, query.url, origin=origin, key=key, environ=environ)
+    asked = _question(profile, query, query.method, query.url, origin=origin, key=key, environ=secrets.environ)
     if asked.failure is not None or asked.status is None:
         return StatusAnswer("unknown", None, f"No answer ({asked.failure}): {asked.detail}")
     answer = interpret(
@@ -112,7 +111,7 @@ def _answer(profile: Profile, query: StatusQuery, *, origin: str, key: str, secr
         return answer
     # "Not found" counts only where the canary is visible: a hidden container answers the same.
     method, _, url = query.visible.partition(" ")
-    canary = _question(profile, query, method, url.strip(), origin=origin, key=key, environ=environ)
+    canary = _question(profile, query, method, url.strip(), origin=origin, key=key, environ=secrets.environ)
     if canary.failure is None and canary.status is not None and 200 <= canary.status < 300:
         return answer
     said = canary.detail or f"HTTP {canary.status}"
