@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from journal import clock
+from journal.interrupts import Interrupts
 from journal.store import Store
 from journal.transaction import Transaction
 
@@ -65,31 +66,43 @@ class Sleep:
 
 
 class NotCalled(asyncio.CancelledError):
-    """A cancellation that arrived before the call it is thrown at: that call was surely not made."""
+    """A cancellation or an interrupt that arrived before the call it is thrown at: that call was surely not made."""
 
 
 Operation = Write | Read | Call | Sleep
 
 
 def drive(steps: Steps[T]) -> T:
-    """Run a protocol to its end in this thread."""
+    """Run a protocol to its end in this thread.
+
+    An interrupt does not cut a write short: it arrives after it, and before the next call or sleep.
+    """
+    interrupts = Interrupts()
     try:
         operation = next(steps)
         while True:
             try:
-                value = _perform(operation)
+                value = _perform(operation, interrupts)
             except BaseException as error:
                 operation = steps.throw(error)
             else:
                 operation = steps.send(value)
+    except NotCalled as error:
+        raise error.__cause__ or error from None
     except StopIteration as stop:
+        interrupts.act()
         result: T = stop.value
         return result
 
 
-def _perform(operation: Operation) -> Any:
+def _perform(operation: Operation, interrupts: Interrupts) -> Any:
     if isinstance(operation, Write | Read):
-        return operation.perform()
+        with interrupts.put_off():
+            return operation.perform()
+    try:
+        interrupts.act()
+    except BaseException as error:
+        raise NotCalled from error
     if isinstance(operation, Sleep):
         while (left := clock.slice_until(operation.until)) > 0 and not operation.woken():
             time.sleep(min(left, _WAKE_SECONDS))
@@ -129,12 +142,14 @@ async def drive_async(steps: Steps[T]) -> T:
         while True:
             try:
                 if cancelled and not isinstance(operation, Write | Read):
-                    raise NotCalled(*cancelled.pop().args)
+                    raise NotCalled from cancelled.pop()
                 value = await _perform_async(operation, cancelled)
             except BaseException as error:
                 operation = steps.throw(error)
             else:
                 operation = steps.send(value)
+    except NotCalled as error:
+        raise error.__cause__ or error from None
     except StopIteration as stop:
         if cancelled:
             raise cancelled[0] from None

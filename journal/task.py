@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -195,13 +196,23 @@ class Task:
         return index
 
     def _drive(self, steps: Steps[T], *, asynchronous: bool) -> Any:
-        return self._drive_async(steps) if asynchronous else drive(self._watched(steps))
+        if asynchronous:
+            return self._drive_async(steps)
+        with self._ending():
+            return drive(self._watched(steps))
 
     async def _drive_async(self, steps: Steps[T]) -> T:
-        try:
+        with self._ending():
             return await drive_async(self._watched(steps))
-        except asyncio.CancelledError as error:
-            # Also one that came during the last write of the step, whose protocol had ended well by then.
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Note a cancellation or interrupt, also one that came in the last write, when the step had ended well."""
+        try:
+            yield
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException as error:
             self._ended_by = self._ended_by or error
             raise
 
@@ -214,8 +225,6 @@ class Task:
             )
         try:
             return (yield from steps)
-        except GeneratorExit:
-            raise
         except (StepHeld, StepWaiting, Diverged, MissingReference, TaskCancelled, JournalFailed) as error:
             self._ended_by = self._ended_by or error
             raise
@@ -227,11 +236,6 @@ class Task:
             )
             self._ended_by = self._ended_by or unwritten
             raise unwritten from error
-        except Exception:
-            raise
-        except BaseException as error:
-            self._ended_by = self._ended_by or error
-            raise
 
 
 def _current() -> tuple[object, object]:
