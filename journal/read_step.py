@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
-from journal import clock, codec, failures, starts, steps
+from journal import clock, codec, failures, gate, starts, steps
 from journal.desk import QUARANTINE_STARTS, hold, waiting
 from journal.models import Step
 from journal.ops import Call, Read, Sleep, Steps, Write
@@ -16,7 +17,7 @@ from journal.tools import Call as ToolCall
 from journal.tools import Tool
 from journal.transaction import Transaction
 
-# Read-only requests are repeated under the same back-off as intents, without an attempt on disk.
+# Read-only requests are repeated under the same back-off as intents, counted by their starts: no attempt is on disk.
 _RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "rate_limited", "stale"})
 
 
@@ -115,23 +116,29 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
             return (yield from _commit(session, new, outcome.output, started))
         if outcome.kind not in _RETRIED_KINDS:
             return (yield from fail(session, new, failures.rejected(outcome.http_status, outcome.detail), None))
-        until = outcome.retry_after_at or clock.wall() + timedelta(seconds=min(2.0**tries, 300.0))
+        step: Step = yield Read(desk.store, lambda tx: steps.find(tx, new.task_id, new.step_index))
+        until = outcome.retry_after_at or clock.wall() + gate.backoff(new.key, step.starts - 1 + tries)
         tries += 1
-        step = yield Read(desk.store, lambda tx: steps.find(tx, new.task_id, new.step_index))
-        yield from _wait(session, step, until, deadline)
+        if not (yield from _wait(session, step, until, deadline)):
+            return (yield from decided(session, new.task_id, new.step_index))
 
 
-def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> Steps[None]:
+def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> Steps[bool]:
+    """Sleep until the step is due; False where somebody ended it meanwhile. Past the deadline it is put off."""
     desk = session.desk
-    if until <= deadline and not session.is_closed():
-        epoch = desk.epoch()
-        yield Sleep(until, lambda: session.is_closed() or desk.epoch() != epoch)
-        if not session.is_closed():
-            return
-
-    def put_off(tx: Transaction) -> None:
-        starts.uncount(tx, step.task_id, step.step_index)
-        steps.schedule(tx, step.task_id, step.step_index, until)
-
-    yield Write(desk.store, put_off)
+    while until <= deadline and not session.is_closed():
+        # Read first: what is decided after it ends the sleep.
+        woken = _woken(session, desk.epoch())
+        now: Step = yield Read(desk.store, lambda tx: steps.find(tx, step.task_id, step.step_index))
+        if now.status != "pending":
+            return False
+        # A message about another task ends a sleep too, and makes nothing due.
+        if clock.wall() >= until or now.next_attempt_at != step.next_attempt_at:
+            return True
+        yield Sleep(until, woken)
+    yield Write(desk.store, lambda tx: steps.schedule(tx, step.task_id, step.step_index, until))
     raise waiting(step, until)
+
+
+def _woken(session: Session, epoch: int) -> Callable[[], bool]:
+    return lambda: session.is_closed() or session.desk.epoch() != epoch
