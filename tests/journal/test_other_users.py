@@ -15,6 +15,7 @@ from tests.journal.rows import a_journal, a_task, writer
 
 pytestmark = pytest.mark.accept
 
+
 @pytest.fixture
 def shared() -> Iterator[Path]:
     with open_folder() as folder:
