@@ -34,6 +34,21 @@ def unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
     return [(row["task_id"], row["step_index"]) for row in found]
 
 
+def due(tx: Transaction) -> list[tuple[str, str | None, str]]:
+    """(root task, its handler, when) of the unfinished tasks that have an intent whose time has come, the latest."""
+    found = tx.all(
+        "WITH RECURSIVE up (at, task_id, parent_id, handler, status) AS (SELECT s.next_attempt_at, t.task_id,"
+        " t.parent_id, t.handler, t.status FROM agent_step_journal s JOIN agent_task t ON t.task_id = s.task_id"
+        " WHERE s.status = 'pending' AND s.effect = 'mutating' AND s.next_attempt_at <= ?"
+        " UNION ALL SELECT up.at, t.task_id, t.parent_id, t.handler, t.status"
+        " FROM up JOIN agent_task t ON t.task_id = up.parent_id)"
+        " SELECT task_id, handler, max(at) AS at FROM up"
+        " WHERE parent_id IS NULL AND status IN ('queued', 'running', 'waiting') GROUP BY task_id",
+        (tx.now,),
+    )
+    return [(row["task_id"], row["handler"], row["at"]) for row in found]
+
+
 def has_older_intent(tx: Transaction, task_id: str) -> bool:
     """Whether the task has a pending mutating step that an older boot began: then no model may be called."""
     return (

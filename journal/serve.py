@@ -52,6 +52,7 @@ class Server:
         self._runs = Hands(concurrency, failed=self._failed, done=self._wake.set)
         self._errands = Hands(concurrency, failed=self._failed, done=self._wake.set)
         self._waiting: list[tuple[str, Callable[[], object]]] = []
+        self._settled: dict[str, str] = {}
 
     def run(self) -> None:
         """Recover, then serve until SIGTERM or SIGINT (in the main thread) or JournalFailed."""
@@ -94,6 +95,7 @@ class Server:
     def _look(self) -> None:
         try:
             self._waiting += [self._errand(applied) for applied in self._journal.take_messages()]
+            self._settle_what_no_run_comes_by()
             due = self._due() if self._runs.free else []
         except sqlite3.OperationalError as error:
             # A full disk or a busy volume: nothing was lost, so look again in a moment.
@@ -106,6 +108,13 @@ class Server:
         for task in due:
             if not self._journal.is_open(task.task_id) and not self._errands.has(task.task_id):
                 self._runs.take(task.task_id, partial(run_task, self._journal, task))
+
+    def _settle_what_no_run_comes_by(self) -> None:
+        """Settle the due intents of a script's task, or of one whose handler is gone: once for each due time."""
+        for root, handler, at in self._journal.store.read(intents.due):
+            if handler not in self._journal.handlers and self._settled.get(root) != at:
+                self._settled[root] = at
+                self._waiting.append((root, partial(self._journal.recover_task, root)))
 
     def _errand(self, applied: Applied) -> tuple[str, Callable[[], object]]:
         root = self._root(applied.task_id or "")
