@@ -130,13 +130,13 @@ class Server:
         # Those that run already are among them.
         return self._journal.store.read(lambda tx: tasks.due(tx, self._runs.free * 2 + self._runs.busy))
 
-    def _failed(self, task_id: str, error: BaseException) -> None:
+    def _failed(self, name: str, error: BaseException) -> None:
         if isinstance(error, JournalFailed):
             _log.critical("%s", error)
             self.stop()
             return
-        # The task's own record of its end failed; it stays unfinished on disk and is run again.
-        _log.error("task %s could not be ended\n%s", task_id, _secrets(self._journal).traceback(error))
+        # To settle it, to open it or to record its end: the task is unfinished on disk, and looked at again.
+        _log.error("work at %s stopped; it is unfinished\n%s", name, _secrets(self._journal).traceback(error))
         time.sleep(_LOOK_SECONDS)
 
     def _catch_signals(self) -> dict[int, Any]:
@@ -146,7 +146,10 @@ class Server:
 
 
 def run_task(journal: Journal, row: TaskRow) -> None:
-    """Run a submitted task's handler once, and record how that ended. Raises only what could not be recorded."""
+    """Settle what is open of a submitted task, run its handler once, and record how that ended.
+
+    Raises what kept the task from being settled or opened, and what kept its end from being recorded.
+    """
     current = journal.store.read(lambda tx: tasks.find(tx, row.task_id))
     if current is None or current.status not in ("queued", "running", "waiting"):
         return  # it ended between the look and this start

@@ -107,4 +107,5 @@ def test_a_status_function_that_exits_beside_any_run_is_said_in_the_log(path, wo
             else:
                 with serving(journal):
                     soon(lambda: "SystemExit" in caplog.text)
+                assert "work at t stopped; it is unfinished" in caplog.text
     assert len(world.asked) == 1
