@@ -90,9 +90,11 @@ def drive(steps: Steps[T]) -> T:
     except NotCalled as error:
         raise error.__cause__ or error from None
     except StopIteration as stop:
-        interrupts.act()
         result: T = stop.value
         return result
+    finally:
+        # Whatever the step came to is on disk; an interrupt that waited for that is lost by no failure.
+        interrupts.act()
 
 
 def _perform(operation: Operation, interrupts: Interrupts) -> Any:
@@ -151,10 +153,11 @@ async def drive_async(steps: Steps[T]) -> T:
     except NotCalled as error:
         raise error.__cause__ or error from None
     except StopIteration as stop:
-        if cancelled:
-            raise cancelled[0] from None
         result: T = stop.value
         return result
+    finally:
+        if cancelled:
+            raise cancelled[0] from None
 
 
 async def _perform_async(operation: Operation, cancelled: list[asyncio.CancelledError]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from journal import TaskClosed
+from journal import TaskClosed, tool
 from tests.journal.agent import opened, rows, steps_of, task_row
 
 
@@ -56,6 +56,18 @@ def test_an_interrupt_while_the_intent_is_written_calls_nothing_and_says_so(path
         assert (world.calls, attempts(path)) == ([], [("not_sent", "stale")])
     assert steps_of(path, "t")[0]["hold_reason"] is None
     assert task_row(path, "t")["wait_reason"] == "broken off: left by KeyboardInterrupt"
+
+
+def test_an_interrupt_is_not_lost_where_the_step_failed(path, world, interrupted_write):
+    @tool(effect="read_only")
+    def fails() -> None:
+        raise ValueError("no")
+
+    with opened(path, world) as journal, journal.task("t") as task:
+        interrupted_write(journal, "write_outcome")
+        with pytest.raises(KeyboardInterrupt):
+            task.run(fails)
+    assert steps_of(path, "t")[0]["status"] == "failed"
 
 
 def test_a_handler_of_sigterm_that_exits_waits_for_the_outcome_too(path, world, interrupted_write):

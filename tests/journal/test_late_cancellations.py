@@ -35,3 +35,22 @@ def test_a_cancellation_in_the_last_write_of_a_step_ends_what_the_task_gives_out
     (step,) = steps_of(path, "t")
     assert (step["status"], step["output_json"], world.calls) == ("committed", '"x"', [])
     assert asyncio.run(resumed()) == "x"
+
+
+def test_a_cancellation_in_the_last_write_of_a_step_that_failed_is_not_lost(path, world):
+    @tool(effect="read_only")
+    async def look() -> None:
+        mine = asyncio.current_task()
+        assert mine is not None
+        asyncio.get_running_loop().call_soon(mine.cancel)
+        raise ValueError("no")
+
+    async def main() -> None:
+        with opened(path, world) as journal, journal.task("t") as task:
+            with pytest.raises(asyncio.CancelledError):
+                await task.run(look)
+            with pytest.raises(TaskClosed):
+                task.run(world.write, "fallback")
+
+    asyncio.run(main())
+    assert (steps_of(path, "t")[0]["status"], world.calls) == ("failed", [])
