@@ -61,8 +61,7 @@ def test_a_form_posted_again_after_its_job_ended_is_the_same_job(path, server):
     line = fleet.pending().items[0]
     binding = Binding(line.key, line.payload_sha256, line.dispatches)
     one = deliver(ask(path, binding=binding, message_id="ab" * 16))
-    again = ask(path, binding=binding, message_id="ab" * 16)
-    assert again.pk == one.pk
+    assert ask(path, binding=binding, message_id="ab" * 16).pk == one.pk
     assert len(server.received) == 2
 
 

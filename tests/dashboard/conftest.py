@@ -1,7 +1,9 @@
-"""One small fleet every page can be looked at with: a task that was killed and resumed, and hostile neighbours."""
+"""What pages are looked at with: one small fleet for every page, a held step, and the form that decides about it."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +15,11 @@ from agents.models import JournalFile
 from journal import clock
 from tests.builders import fleet
 from tests.builders.fleet import rows
+from tests.builders.held import TASK, a_held_step, hook
 
 NOW = datetime(2026, 11, 1, 10, 20, tzinfo=UTC)
 HOSTILE = '<div hx-post="/approve/1" hx-trigger="load">\u202e{{ 7*7 }}</div>'
+KINDS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,28 @@ def small_fleet(tmp_path, settings, still_clock, db) -> Fleet:
     fleet.watched(tmp_path, settings)
     fleet.swept()
     return Fleet(tmp_path, fleet.journal_file(path))
+
+
+@pytest.fixture
+def held(tmp_path, settings):
+    """A held step of a webhook that knows neither keys nor status, and its page."""
+    path = tmp_path / "hook.db"
+    with contextlib.closing(hook()) as server:
+        a_held_step(path, server.url)
+        fleet.watched(tmp_path, settings)
+        fleet.swept()
+        pk = fleet.journal_file(path).pk
+        yield lambda name="step", *rest: reverse(name, args=[pk, TASK, 0, *rest])
+
+
+def sealed(page: str) -> str:
+    found = re.search(r'name="binding" value="([^"]+)"', page)
+    assert found
+    return found[1]
+
+
+def form(page: str, **more: str) -> dict[str, str]:
+    return {"binding": sealed(page), "reason": "The channel shows no such message.", **more}
 
 
 def _at(seconds: int) -> str:

@@ -203,8 +203,7 @@ def test_pages_with_ages_follow_by_themselves(small_fleet, url, part):
 
 
 def test_the_audit_can_be_narrowed_to_a_person_and_to_refusals(small_fleet):
-    ada = fleet.a_person("ada")
-    audit.record("request replay", actor=ada, detail=HOSTILE)
+    audit.record("request replay", actor=fleet.a_person("ada"), detail=HOSTILE)
     audit.record("request abandon", actor=fleet.a_person("eve", "viewer"), allowed=False)
     client = signed_in()
     assert "request replay" in text(client.get("/audit/?actor=ada"))

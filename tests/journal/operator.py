@@ -1,4 +1,4 @@
-"""An operator for tests: what a decision binds, and what became of it."""
+"""An operator for tests: the task she submits, what her decision binds, and what became of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from journal import clock, inbox
-from tests.journal.agent import rows, steps_of
+from journal import Journal, clock, inbox
+from tests.journal.agent import World, opened, rows, steps_of
 
 
 def decide(path: Path, kind: str, about: str = "t", **other: Any) -> str:
@@ -32,3 +32,18 @@ def outcome(path: Path, message_id: str) -> str:
     """What became of the decision; empty while the writer has not taken it."""
     found = rows(path, "SELECT outcome FROM agent_decision WHERE message_id = ?", message_id)
     return str(found[0]["outcome"]) if found else ""
+
+
+def submit(path: Path, task_id: str, **more: Any) -> str:
+    """Post a task for the handler `triage`; its message id."""
+    body = {"kind": "submit", "handler": "triage", "task_id": task_id, "input": {"n": 1}}
+    return inbox.post(path, {**body, **more})
+
+
+def handler(task: Any, n: int) -> int:
+    return n
+
+
+def with_handler(path: Path, **options: Any) -> Journal:
+    """The journal of an agent that runs what `submit` posts."""
+    return opened(path, World(), handlers={"triage": handler}, **options)
