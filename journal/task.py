@@ -188,8 +188,9 @@ class Task:
         if self._journal.stopping:
             raise Interrupted(f"Task {self.task_id}: the process is stopping.")
         if self._ended_by is not None:
+            why = str(self._ended_by) or type(self._ended_by).__name__
             raise TaskClosed(
-                f"Task {self.task_id}: takes no further step in this process, after: {self._ended_by}",
+                f"Task {self.task_id}: takes no further step in this process, after: {why}",
                 hint="Let the error leave the handler; the task goes on when the step is settled.",
             )
         index, self._next = self._next, self._next + 1

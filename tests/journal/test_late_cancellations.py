@@ -24,7 +24,7 @@ def test_a_cancellation_in_the_last_write_of_a_step_ends_what_the_task_gives_out
             with pytest.raises(asyncio.CancelledError):
                 await task.run(look, "x")
             # What `asyncio.timeout` does: the cancellation becomes an error that a handler may go on after.
-            with pytest.raises(TaskClosed):
+            with pytest.raises(TaskClosed, match="after: CancelledError"):
                 task.run(world.write, "fallback")
 
     async def resumed() -> str:
