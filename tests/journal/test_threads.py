@@ -31,16 +31,16 @@ def test_a_loop_runs_what_blocks_in_them_and_ends_after_it():
 
 def test_no_more_run_at_a_time_than_may_and_a_free_one_is_taken_again():
     threads = DaemonThreads(2)
-    gate, names = threading.Event(), set()
+    # Each piece of work waits for one beside it.
+    pair, names = threading.Barrier(2), set()
 
     def work() -> None:
         names.add(threading.current_thread().name)
-        gate.wait(10)
+        pair.wait(10)
 
     given = [threads.submit(work) for _ in range(8)]
-    gate.set()
     threads.shutdown()
-    assert all(one.done() for one in given)
+    assert [one.exception() for one in given] == [None] * 8
     assert len(names) == 2
 
 
