@@ -5,6 +5,7 @@ Whoever ends a job, and only they, writes its outcome into the audit: the worker
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from agents import audit, discovery, leases, status_query
@@ -113,18 +114,20 @@ def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Deci
     if number is None and decision.kind == "replay":
         _end_unused(job, journal, reader, decision, at=at, late=late)
     elif number:
-        _end_sent(job, reader, number, at=at, late=late)
+        _end_sent(job, journal, reader, number, at=at, late=late)
     elif decision.kind == "replay":
         _done(job, f"Applied{at}: the step starts again when its task runs. There was nothing to send.")
     else:
         _done(job, f"Applied{at}.")
 
 
-def _end_sent(job: Job, reader: Reader, number: int, *, at: str, late: bool) -> None:
-    """An attempt was begun: its sender has the last word, while it lives and the approval's time runs."""
+def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, at: str, late: bool) -> None:
+    """An attempt was begun: its sender has the last word while it lives, however late that is."""
     attempt = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
     if attempt is None or attempt.verdict is None:
-        if attempt is not None and not late and _lives(reader, attempt.boot):
+        # A killed sender's boot is ended by the next writer: where none comes in time, nobody says more.
+        waits = not late or _holder(journal) is not None
+        if attempt is not None and waits and _lives(reader, attempt.boot):
             leases.hand_over(job, f"Taken in{at}: attempt {number} is under way.", result=job.result)
         else:
             _done(job, f"Applied{at}: attempt {number} was begun for it; its outcome is not on record.")
@@ -142,7 +145,7 @@ def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decisi
     """An approval is used up by its attempt; until then it may still expire, and status is asked first."""
     sent = [one for one in reader.attempts(job.task_id, job.step_index) if one.decision_id == decision.message_id]
     if sent:
-        _end_sent(job, reader, sent[-1].attempt, at=at, late=late)
+        _end_sent(job, journal, reader, sent[-1].attempt, at=at, late=late)
     elif not _is_pending(job, reader):
         # Where the approval had expired before, something else settled the step: then its end stays what it is.
         if job.state != EXPIRED:
@@ -197,9 +200,11 @@ def follow_query(job: Job, journal: JournalFile) -> None:
         return
     # It was taken in; where the agent asks, its answer comes a little later.
     answer = job.result or status_query.newest_answer(job, journal)
+    if not answer and job.state == EXPIRED:
+        return
     if not answer and not _is_pending(job, discovery.reader_for(journal)):
         answer = "The step is settled: there was nothing left to ask."
-    if not answer and _is_late(job):
+    if not answer and _is_late(job, by=status_query.PATIENCE):
         answer = "The agent took the question in and gave no answer."
     if answer:
         _done(job, answer)
@@ -207,8 +212,8 @@ def follow_query(job: Job, journal: JournalFile) -> None:
         leases.hand_over(job, "The agent took the question in; it has not answered yet.")
 
 
-def _is_late(job: Job) -> bool:
-    return job.expires_at is not None and job.expires_at <= clock.wall()
+def _is_late(job: Job, *, by: timedelta = timedelta(0)) -> bool:
+    return job.expires_at is not None and job.expires_at + by <= clock.wall()
 
 
 def _is_pending(job: Job, reader: Reader) -> bool:

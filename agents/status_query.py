@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,8 @@ from journal.models import Answer, Attempt, FrozenRequest, Step
 from journal.providers.profile import Profile
 from journal.reader import Reader
 
+# What was taken in in time may be answered a little later than the question expires.
+PATIENCE = timedelta(minutes=1)
 _DETAIL = 2000  # characters kept of a provider's answer beside the evidence itself
 _WORDS: dict[Answer, str] = {
     "exists": "The provider says the effect exists.",
@@ -46,11 +49,13 @@ def ask(job: Job, journal: JournalFile) -> Literal["asked", "left"]:
 
 
 def newest_answer(job: Job, journal: JournalFile) -> str:
-    """What the newest evidence since the question says; empty while there is none."""
+    """What the newest evidence since the question, and until it expired, says; empty while there is none."""
     if job.posted_at is None or job.step_index is None:
         return ""
     found = discovery.reader_for(journal).evidence(job.task_id, job.step_index)
-    since = [one for one in found if one.asked_at is not None and one.asked_at >= job.created_at]
+    until = job.expires_at + PATIENCE if job.expires_at else None
+    asked = [one for one in found if one.asked_at is not None and one.asked_at >= job.created_at]
+    since = [one for one in asked if one.asked_at is not None and (until is None or one.asked_at <= until)]
     if not since:
         return ""
     job.detail = since[-1].detail

@@ -19,7 +19,7 @@ from journal.errors import StepWaiting
 from journal.reader import Reader
 from journal.store import Store
 from tests.builders.asked import ask, deliver
-from tests.builders.fleet import held, journal_file, swept, the_step, watched
+from tests.builders.fleet import held, journal_file, swept, the_step, watched, writing
 from tests.builders.held import TASK, a_held_step
 from tests.journal.raw_server import answer, serving
 
@@ -216,7 +216,8 @@ def an_intent_that_is_due_later(path, url):
         task.run(send, text="x")
 
 
-def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path):
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path, later, is_late):
     job = deliver(ask(path))
     index = job.step_index or 0
     store = Store(path, agent="hook", role="agent")
@@ -228,6 +229,8 @@ def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path):
 
     try:
         mark = store.write(begin, sync=False)
+        if is_late:
+            later()
         job = jobs.follow(job)
         assert (job.state, "attempt 2 is under way" in job.sentence) == ("waiting_agent", True)
         settled = partial(
@@ -245,3 +248,22 @@ def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path):
         assert (job.state, job.sentence.endswith("it sent attempt 2.")) == ("done", True)
     finally:
         store.close()
+
+
+def test_a_killed_attempt_without_an_outcome_ends_the_job_with_its_time(path, later):
+    job = deliver(ask(path))
+    store = Store(path, agent="hook", role="agent")
+
+    def begin(tx):
+        mark = attempts.mark(tx, job.task_id, job.step_index, generation=0, decision_id=job.message_id)
+        assert journal_decisions.consume(tx, job.message_id, mark.attempt)
+
+    store.write(begin, sync=False)
+    store.close()
+    with writing(path) as connection:
+        connection.execute("UPDATE agent_boot SET ended_at = NULL, ended = NULL")
+        connection.commit()
+    assert "attempt 2 is under way" in jobs.follow(job).sentence
+    later()
+    job = jobs.follow(job)
+    assert (job.state, "its outcome is not on record" in job.sentence) == ("done", True)

@@ -194,7 +194,9 @@ def test_a_python_tools_status_is_left_to_its_agent(folder):
     assert inbox.pending(path)[0].kind == "status"
 
 
-def test_the_agents_answer_ends_the_question(folder):
+@pytest.fixture
+def python_tool(folder):
+    """A journal with an unknown outcome of a tool that only its agent can ask."""
     path = folder / "a.db"
     with writing(path) as connection:
         rows.a_boot(connection)
@@ -207,23 +209,61 @@ def test_the_agents_answer_ends_the_question(folder):
         )
         rows.an_attempt(connection, verdict="unknown", kind="raised")
     swept()
-    with held(path):
-        job = query(path)
-        inbox.remove(inbox.pending(path)[0])
+    return path
+
+
+@pytest.fixture
+def later(tmp_path, monkeypatch):
+    """Move every clock by so many seconds."""
+    file = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
+    return lambda seconds: file.write_text(str(seconds))
+
+
+def answered(path):
+    with writing(path) as connection:
+        rows.insert(
+            connection,
+            "agent_evidence",
+            task_id="t",
+            step_index=0,
+            attempt=1,
+            asked_at=clock.now_text(),
+            asked_boottime=1.0,
+            os_boot_id="os",
+            answer="exists",
+            source="tool",
+            revision=rows.BOOT + 90,
+        )
+
+
+@pytest.mark.parametrize("seconds", [0, 905])
+def test_the_agents_answer_ends_the_question_a_little_after_its_time_too(python_tool, later, seconds):
+    with held(python_tool):
+        job = query(python_tool)
+        inbox.remove(inbox.pending(python_tool)[0])
+        later(seconds)
         assert jobs.follow(job).sentence == "The agent took the question in; it has not answered yet."
-        with writing(path) as connection:
-            rows.insert(
-                connection,
-                "agent_evidence",
-                task_id="t",
-                step_index=0,
-                attempt=1,
-                asked_at=clock.now_text(),
-                asked_boottime=1.0,
-                os_boot_id="os",
-                answer="exists",
-                source="tool",
-                revision=rows.BOOT + 90,
-            )
+        answered(python_tool)
         job = jobs.follow(job)
     assert (job.state, job.sentence) == ("done", "The provider says the effect exists.")
+
+
+def test_a_question_that_was_taken_in_and_not_answered_ends_a_minute_after_its_time(python_tool, later):
+    with held(python_tool):
+        job = query(python_tool)
+        inbox.remove(inbox.pending(python_tool)[0])
+        later(970)
+        job = jobs.follow(job)
+    assert (job.state, job.sentence) == ("done", "The agent took the question in and gave no answer.")
+
+
+def test_a_question_that_expired_undelivered_stays_expired_whatever_is_answered_later(python_tool, later):
+    job = query(python_tool)
+    later(901)
+    assert jobs.follow(job).state == "expired"
+    later(3600)
+    inbox.remove(inbox.pending(python_tool)[0])
+    answered(python_tool)
+    job = jobs.follow(job)
+    assert (job.state, job.sentence.startswith("Expired undelivered")) == ("expired", True)
