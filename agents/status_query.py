@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from agents import discovery, leases
+from agents.intents import dispatches
 from agents.models import Job, JournalFile
 from journal import clock, freeze, inbox, ownership
 from journal.errors import JournalUnreadable
@@ -46,6 +47,17 @@ def ask(job: Job, journal: JournalFile) -> Literal["asked", "left"]:
     if request is None or profile.status.by_tool:
         return _leave(job, journal, step, "Only the agent can ask for this tool's status.")
     return _ask_http(job, journal, reader, step, profile, request)
+
+
+def outdated(job: Job, journal: JournalFile) -> str:
+    """Why the step is not the one the question was asked about, as a sentence; empty where it is."""
+    reader = discovery.reader_for(journal)
+    step = _step(job, reader)
+    shown = (job.key, job.payload_sha256, job.dispatches)
+    found = dispatches(reader.attempts(step.task_id, step.step_index))
+    if shown == (step.idempotency_key or "", step.payload_sha256 or "", found):
+        return ""
+    return "The step has changed since it was asked about: its key, its payload or its dispatches are others."
 
 
 def newest_answer(job: Job, journal: JournalFile) -> str:
@@ -118,11 +130,22 @@ def _leave(job: Job, journal: JournalFile, step: Step, why: str) -> Literal["lef
             "task_id": step.task_id,
             "step_index": step.step_index,
             "actor": job.actor_name,
+            **_binding(job),
         },
     )
     leases.posted(job)
     leases.hand_over(job, why)
     return "left"
+
+
+def _binding(job: Job) -> dict[str, object]:
+    """What the question was shown with: the agent asks nothing about another step, or after its time."""
+    return {
+        "expires_at": clock.text(job.expires_at) if job.expires_at else None,
+        "key": job.key,
+        "payload_sha256": job.payload_sha256,
+        "dispatches": job.dispatches,
+    }
 
 
 def _in_flight(attempts: Sequence[Attempt], journal: JournalFile) -> bool:

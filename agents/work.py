@@ -49,7 +49,10 @@ def _carry_out(job: Job) -> None:
         outcome.end(job, REFUSED, f"Refused: {why_not} Nothing was sent.")
         return
     if job.kind == QUERY_STATUS:
-        if status_query.ask(job, journal) == "asked":
+        # Once it was posted, what was answered may have changed the step already.
+        if job.posted_at is None and (why_not := status_query.outdated(job, journal)):
+            outcome.end(job, REFUSED, f"Refused: {why_not} Nothing was asked.")
+        elif status_query.ask(job, journal) == "asked":
             _take_in(job, journal)
         else:
             outcome.follow_query(job, journal)

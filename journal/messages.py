@@ -93,6 +93,10 @@ def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     step = steps.find(tx, task_id, index)
     if step is None or step.status != "pending" or attempts.is_in_flight(tx, task_id, index):
         return Applied(f"status of step {index} of {task_id}: nothing to ask")
+    # A question that a page bound to what it showed; others are about the step as it is.
+    outdated = _outdated(tx, step, body) if "expires_at" in body else None
+    if outdated is not None:
+        return Applied(f"status of step {index} of {task_id}: nothing to ask: {outdated}", refused=True)
     return Applied(f"status of step {index} of {task_id}: asking", task_id, index, ask=True)
 
 
@@ -156,15 +160,9 @@ def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str
         return "there is no such step"
     if step.status != "pending":
         return f"the step is {step.status} already"
-    if body.get("key") != step.idempotency_key:
-        return "the key is not the one that was shown"
-    if body.get("payload_sha256") != step.payload_sha256:
-        return "the payload is not the one that was shown"
-    if body.get("dispatches") != attempts.dispatches(tx, step.task_id, step.step_index):
-        return "it was dispatched again meanwhile"
-    expires = body.get("expires_at")
-    if expires is None or clock.parse(expires) <= clock.parse(tx.now):
-        return f"it expired at {expires}"
+    outdated = _outdated(tx, step, body)
+    if outdated is not None:
+        return outdated
     if attempts.is_in_flight(tx, step.task_id, step.step_index):
         return "an attempt is in flight"
     if kind == "mark_committed" and step.effect == "model":
@@ -175,6 +173,20 @@ def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str
         return "the provider knew the key before anything was sent: mark it committed if it is ours, or abandon it"
     if kind == "replay":
         return _replay_refusal(tx, step)
+    return None
+
+
+def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> str | None:
+    """Why a message is not about the step as it is, or its time is over."""
+    if body.get("key") != step.idempotency_key:
+        return "the key is not the one that was shown"
+    if body.get("payload_sha256") != step.payload_sha256:
+        return "the payload is not the one that was shown"
+    if body.get("dispatches") != attempts.dispatches(tx, step.task_id, step.step_index):
+        return "it was dispatched again meanwhile"
+    expires = body.get("expires_at")
+    if expires is None or clock.parse(expires) <= clock.parse(tx.now):
+        return f"it expired at {expires}"
     return None
 
 

@@ -27,6 +27,7 @@ FORGE = {
         "interpret": [{"status": 200, "is": "exists"}, {"status": 404, "is": "absent"}],
     }
 }
+BOUND = ("key", "payload_sha256", "dispatches", "expires_at")
 
 
 AGENT = """
@@ -96,7 +97,7 @@ def an_unknown_outcome(path, forge, *, url=None):
     return path
 
 
-def query(path):
+def query(path, *, dispatches=None):
     line = fleet.pending().items[0]
     job = jobs.request(
         "query_status",
@@ -104,7 +105,7 @@ def query(path):
         journal=journal_file(path),
         task_id="t",
         step_index=0,
-        binding=Binding(line.key, line.payload_sha256, line.dispatches),
+        binding=Binding(line.key, line.payload_sha256, dispatches or line.dispatches),
         reason="to see whether it is there",
     )
     jobs.run(str(job.uuid))
@@ -191,7 +192,17 @@ def test_a_python_tools_status_is_left_to_its_agent(folder):
     job = query(path)
     assert job.state == "waiting_agent"
     assert "not running" in job.sentence
-    assert inbox.pending(path)[0].kind == "status"
+    message = inbox.pending(path)[0].body or {}
+    shown = (job.key, job.payload_sha256, 1, clock.text(job.expires_at))
+    assert (message["kind"], *(message[name] for name in BOUND)) == ("status", *shown)
+
+
+def test_a_step_that_was_dispatched_again_meanwhile_is_not_asked_about(folder, forge):
+    path = an_unknown_outcome(folder / "a.db", forge)
+    job = query(path, dispatches=2)
+    assert (job.state, "Nothing was asked." in job.sentence) == ("refused", True)
+    assert not forge.asked
+    assert not inbox.pending(path)
 
 
 @pytest.fixture

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from journal import Journal, StepWaiting, TaskCancelled, TaskConflict, UsageError, clock, inbox, post_submit, tool
+from journal import (
+    Journal,
+    StepWaiting,
+    TaskCancelled,
+    TaskConflict,
+    UsageError,
+    clock,
+    inbox,
+    messages,
+    post_submit,
+    tool,
+)
+from journal.secrets import Secrets
 from tests.journal.agent import opened, rows, steps_of, task_row
 from tests.journal.operator import decide, outcome
 
@@ -36,6 +49,21 @@ def test_a_status_message_asks_at_once_and_adopts_what_exists(path, world):
         journal.apply_inbox()
         assert len(asked) == before + 1
     assert steps_of(path, "t")[0]["status"] == "committed"
+
+
+@pytest.mark.parametrize(
+    ("bound", "asks"),
+    [({}, True), ({"expires_at": "2001-01-01T00:00:00Z"}, False), ({"dispatches": 7}, False), ({"key": "k"}, False)],
+)
+def test_a_question_bound_to_a_page_is_asked_in_its_time_and_about_that_step_alone(held, world, bound, asks):
+    step = steps_of(held, "t")[0]
+    body = {"kind": "status", "message_id": "ab" * 16, "task_id": "t", "step_index": 0, "actor": "ann"}
+    shown = {"key": step["idempotency_key"], "payload_sha256": step["payload_sha256"], "dispatches": 1}
+    expires_at = clock.text(clock.wall() + timedelta(minutes=15))
+    message = inbox.Message(held, "ab" * 16, "status", {**body, **shown, "expires_at": expires_at, **bound})
+    with opened(held, world) as journal:
+        done = journal.store.write(lambda tx: messages.apply(tx, message, agent="triage", secrets=Secrets()))
+    assert (done.ask, done.refused, "nothing to ask: " in done.sentence) == (asks, not asks, not asks)
 
 
 def test_a_held_step_that_a_message_is_about_is_reported_once(held, world):
