@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -62,7 +63,8 @@ def test_a_question_bound_to_a_page_is_asked_in_its_time_and_about_that_step_alo
     expires_at = clock.text(clock.wall() + timedelta(minutes=15))
     message = inbox.Message(held, "ab" * 16, "status", {**body, **shown, "expires_at": expires_at, **bound})
     with opened(held, world) as journal:
-        done = journal.store.write(lambda tx: messages.apply(tx, message, agent="triage", secrets=Secrets()))
+        apply = partial(messages.apply, message=message, agent="triage", secrets=Secrets())
+        done = journal.store.write(apply, sync=False)
     assert (done.ask, done.refused, "nothing to ask: " in done.sentence) == (asks, not asks, not asks)
 
 
