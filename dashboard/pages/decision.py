@@ -99,10 +99,12 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
     profile = offers.profile_of(reader, step)
+    task = reader.task(task_id)
+    keyed, ended = profile is None or profile.keyed, task is not None and task.status in offers.ENDED
     return DecisionPage(
         journal_id=opened.file.pk,
         agent=opened.name,
-        verb=verb_of(kind, step.effect, keyed=profile is None or profile.keyed),
+        verb=verb_of(kind, step.effect, keyed=keyed, ended=ended),
         step=step,
         word=signal.word,
         state=signal.state,

@@ -61,6 +61,11 @@ _QUERY = Verb(
     "Recovery goes on by the answer: an effect that exists ends the step with that output. Where there is surely none, "
     "or a key protects it, and the profile leaves that to machines, the stored bytes are sent again.",
 )
+_QUERY_ENDED = replace(
+    _QUERY,
+    wrong="Its task is over: the answer is kept as evidence; nothing goes on by it and nothing is sent. Mark or "
+    "abandon the step by what it says.",
+)
 _AGAIN_READ = replace(
     VERBS["replay"],
     does="Starts the step again when its task runs, with its starts counted anew. It only reads: it changes nothing "
@@ -78,10 +83,10 @@ _NO_KEY = "The provider takes no key, so nothing tells it that this is the same 
 _NO_EFFECT = replace(VERBS["abandon"], wrong="The task goes on, or fails, without what the step would have brought.")
 
 
-def verb_of(kind: str, effect: str | None, *, keyed: bool = True) -> Verb:
-    """The words for a step of this effect; `keyed`: its provider is given the step's key."""
+def verb_of(kind: str, effect: str | None, *, keyed: bool = True, ended: bool = False) -> Verb:
+    """The words for a step of this effect; `keyed`: its provider is given the step's key; `ended`: its task is over."""
     if kind == QUERY_STATUS:
-        return _QUERY
+        return _QUERY_ENDED if ended else _QUERY
     if effect not in ("read_only", "model"):
         return _unkeyed(VERBS[kind]) if kind == "replay" and not keyed else VERBS[kind]
     again = _AGAIN_MODEL if effect == "model" else _AGAIN_READ

@@ -157,6 +157,14 @@ def test_a_form_opened_before_its_task_was_cancelled_decides_nothing(path, pendi
     assert AuditEvent.objects.get(action="request replay").allowed is False
 
 
+@pytest.mark.parametrize("status", ["cancelled", "waiting"])
+def test_a_question_about_an_ended_task_does_not_promise_that_anything_goes_on(pending, status):
+    asked = {"profile_json": ASKS, "transport": "http", "provider": "forge"}
+    page = text(signed_in("operator").get(pending(task_status=status, attempts=1, **asked)("query")))
+    is_over = "nothing goes on by it and nothing is sent" in page
+    assert (is_over, "the stored bytes are sent again" in page) == (status == "cancelled", status == "waiting")
+
+
 def test_an_intent_of_a_cancelled_task_can_still_be_abandoned(path, pending):
     url = pending(task_status="cancelled", attempts=1)
     assert decided(url, "abandon").state == "done"
