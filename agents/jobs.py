@@ -85,7 +85,9 @@ def _ask(wanted: Job, actor: Person, journal: JournalFile) -> Job:
     with transaction.atomic():
         job, made = _make_once(wanted)
         _check_same(wanted, job)
-        detail = wanted.reason if made else f"The same was already asked for by {job.actor_name}: job {job.uuid}."
+        detail = wanted.reason
+        if not made:
+            detail = f"The same was already asked for by {job.actor_name}: job {job.uuid}. {detail}"
         _audit(wanted, actor, detail=detail, job=job)
         if made:
             # Only after the commit: a worker that is quicker than us must find the row. What fails here fails nothing:
