@@ -36,8 +36,8 @@ def journals_to_derive() -> set[int]:
 def derive(journal: JournalFile) -> None:
     """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves.
 
-    One of another maker's journal is unresolved: nothing there says who is at it. A queued task one of whose steps is
-    held, as after an approval that expired, waits for a person: held.
+    One of another maker's journal is unresolved: nothing there says who is at it. A queued task one of whose steps, or
+    of whose queued branches' steps, is held, as after an approval that expired, waits for a person: held.
     """
     tasks = IndexedTask.objects.filter(journal=journal)
     running = Q(status="running")
@@ -49,7 +49,19 @@ def derive(journal: JournalFile) -> None:
     still = Q(updated_at__lt=clock.wall() - HUNG_AFTER)
     tasks.filter(running & ~of_living_boot).exclude(derived=CRASHED).update(derived=CRASHED)
     tasks.filter(running & of_living_boot & still).exclude(derived=HUNG).update(derived=HUNG)
-    intents = PendingIntent.objects.filter(journal=journal, state=HELD)
-    held = Q(status="queued", task_id__in=intents.values("task_id"))
+    held = Q(status="queued", task_id__in=_held(journal))
     tasks.filter(held).exclude(derived=HELD).update(derived=HELD)
     tasks.exclude(derived="").exclude(held | running & (~of_living_boot | still)).update(derived="")
+
+
+def _held(journal: JournalFile) -> set[str]:
+    """The queued tasks one of whose steps is held, and the queued tasks they are branches of."""
+    queued = IndexedTask.objects.filter(journal=journal, status="queued")
+    intents = PendingIntent.objects.filter(journal=journal, state=HELD)
+    found = set(queued.filter(task_id__in=intents.values("task_id")).values_list("task_id", flat=True))
+    level = found
+    while level:
+        parents = queued.filter(task_id__in=level, parent_id__isnull=False).values("parent_id")
+        level = set(queued.filter(task_id__in=parents).values_list("task_id", flat=True)) - found
+        found |= level
+    return found

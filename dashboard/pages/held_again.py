@@ -19,6 +19,12 @@ def reasons(opened: Opened, task_id: str) -> dict[int, str]:
     return dict(held.values_list("step_index", "hold_reason"))
 
 
+def of_journal(opened: Opened) -> list[tuple[str, int, str]]:
+    """Every step of the journal that the index holds, and why: what a page of several tasks compares."""
+    held = PendingIntent.objects.filter(journal=opened.file, state=HELD).order_by("task_id", "step_index")
+    return list(held.values_list("task_id", "step_index", "hold_reason"))
+
+
 def step(opened: Opened, found: Step, reasons: dict[int, str]) -> Step:
     """The step with the reason for which the index holds it; an approval that can still be used goes before."""
     seen = lapse.without(found, opened.now)
@@ -29,12 +35,14 @@ def step(opened: Opened, found: Step, reasons: dict[int, str]) -> Step:
 
 
 def task(opened: Opened, found: Task, steps: Iterable[Step]) -> Task:
-    """The task; queued for a step that is held, one of these or any other of the index's, it waits."""
+    """The task; queued for a step that is held, one of these (a branch's too) or of the index's, it waits."""
     if found.status != "queued":
         return found
     for each in chain(steps, _others(opened, found.task_id)):
         if each.status == "pending" and each.hold_reason:
-            return replace(found, status="waiting", wait_reason=f"held: step {each.step_index}: {each.hold_reason}")
+            of = "" if each.task_id == found.task_id else f" of {each.task_id}"
+            reason = f"held: step {each.step_index}{of}: {each.hold_reason}"
+            return replace(found, status="waiting", wait_reason=reason)
     return found
 
 

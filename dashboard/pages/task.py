@@ -80,8 +80,9 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool, version: str)
     `version` is the one from before the rows are read: what changes meanwhile makes the next poll another.
     """
     own = read(opened, task.task_id, after=after, limit=LIMIT)
-    task = held_again.task(opened, task, own.steps)
     below, left = task_groups.under(opened, task.task_id, limit=LIMIT) if after < 0 else ([], 0)
+    again = [step for each in below if each.held_again for step in each.material.steps]
+    task = held_again.task(opened, task, [*own.steps, *again])
     shown = [Branch(task, 0, own), *below]
     frame = _frame(opened, task, shown, since=_end_of(opened, task.task_id, after))
     groups = tuple(task_groups.group(opened, each, frame.axis, reveal=reveal) for each in shown)
@@ -153,8 +154,8 @@ def version(opened: Opened, task: Task) -> str:
     """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
     state = derived(task, opened)
     moves = state == "running" or (state == "waiting" and (task.wait_reason or "").startswith("due"))
-    held = held_again.reasons(opened, task.task_id) if state not in ENDED else {}
-    return digest(opened, sorted(held.items()), int(opened.now.timestamp()) // _TICK if moves else 0)
+    held = held_again.of_journal(opened) if state not in ENDED else []
+    return digest(opened, held, int(opened.now.timestamp()) // _TICK if moves else 0)
 
 
 def digest(opened: Opened, *told: object) -> str:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from agents import fleet
 from agents.money import Money, known_sum
 from dashboard.axis import Axis
-from dashboard.pages import usage
+from dashboard.pages import held_again, usage
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
 from journal.models import Task
@@ -26,6 +26,7 @@ class Branch:
     task: Task
     depth: int
     material: Material
+    held_again: bool = False  # queued, and yet it waits for a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ def under(opened: Opened, task_id: str, *, limit: int) -> tuple[list[Branch], in
     waiting = [(child, 1) for child in reversed(opened.reader.children(task_id))]
     while waiting and len(found) < _MOST:
         task, depth = waiting.pop()
-        found.append(Branch(task, depth, read(opened, task.task_id, after=-1, limit=limit)))
+        material = read(opened, task.task_id, after=-1, limit=limit)
+        seen = held_again.task(opened, task, material.steps)
+        found.append(Branch(seen, depth, material, held_again=seen.status != task.status))
         children = opened.reader.children(task.task_id)
         if depth < _DEEPEST:
             waiting += [(child, depth + 1) for child in reversed(children)]

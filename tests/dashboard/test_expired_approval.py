@@ -19,7 +19,13 @@ EXPIRED = "The approval by ada expired before anything was sent."
 
 
 @pytest.fixture
-def approved(tmp_path, settings, monkeypatch):
+def branch():
+    """The branch that the step belongs to; its task's own where there is none."""
+    return ""
+
+
+@pytest.fixture
+def approved(tmp_path, settings, monkeypatch, branch):
     """A Python tool's step, held and approved; its agent does not run, so nothing is sent. And what lets time pass."""
 
     @tool(effect="mutating")
@@ -33,6 +39,9 @@ def approved(tmp_path, settings, monkeypatch):
         contextlib.suppress(StepHeld),
         journal.task("t") as task,
     ):
+        if branch:
+            with task.branch(branch) as child:
+                child.run(send, text="hello")
         task.run(send, text="hello")
     builders.swept()
     deliver(ask(path))
@@ -83,3 +92,20 @@ def test_an_open_task_page_notices_without_a_change_in_the_journal(approved):
     pass_time(3600)
     poll = signed_in().get(f"{task}?version={version}", headers={"HX-Request": "true", "HX-Target": "task-timeline"})
     assert poll.status_code == 200
+
+
+@pytest.mark.parametrize("branch", ["b"])
+def test_of_a_branchs_step_the_parents_page_and_the_list_of_tasks_notice_too(approved):
+    pk, pass_time = approved
+    task = reverse("task", args=[pk, "t"])
+    before = text(signed_in().get(task))
+    assert "Queued: the agent has not taken it yet." in before
+    version = before.split("?version=")[1].split('"')[0]
+    pass_time(3600)
+    poll = signed_in().get(f"{task}?version={version}", headers={"HX-Request": "true", "HX-Target": "task-timeline"})
+    assert poll.status_code == 200
+    page = text(signed_in().get(task))
+    assert "held at step 0 of a branch: outcome unknown" in page
+    assert "Waits for a person at step 0 of its branch" in page
+    assert "queued" not in page.lower().split("<main")[1]
+    assert "queued" not in text(signed_in().get("/tasks/")).split("<tbody>")[1]
