@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 
@@ -22,13 +22,12 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
             previous = {number: handler for number, handler in handlers.items() if callable(handler)}
-        try:
-            for number in previous:
+        # The last one first, and each though another's handler raises in between: Ctrl-C is noted to the end.
+        with ExitStack() as given_back:
+            for number, handler in previous.items():
+                given_back.callback(signal.signal, number, handler)
                 signal.signal(number, self._note)
             yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
     def act(self) -> None:
         """Do what the signals' handlers do; most raise."""

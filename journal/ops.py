@@ -98,9 +98,11 @@ def drive(steps: Steps[T]) -> T:
 
 
 def _perform(operation: Operation, interrupts: Interrupts) -> Any:
-    if isinstance(operation, Write | Read):
+    if isinstance(operation, Write):
         with interrupts.put_off():
             return operation.perform()
+    if isinstance(operation, Read):
+        return operation.perform()
     try:
         interrupts.act()
     except BaseException as error:

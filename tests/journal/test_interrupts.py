@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from journal import TaskClosed, tool
+from journal.interrupts import Interrupts
+from journal.ops import Operation, Read, Steps, Write, drive
 from tests.journal.agent import opened, rows, steps_of, task_row
 
 
@@ -82,3 +84,41 @@ def test_a_handler_of_sigterm_that_exits_waits_for_the_outcome_too(path, world, 
         signal.signal(signal.SIGTERM, previous)
     assert attempts(path) == [("applied", "accepted")]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_between_giving_back_two_handlers_loses_neither_handler(monkeypatch, number):
+    ours = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    given = signal.signal
+
+    def give(which: int, handler: Any) -> Any:
+        found = given(which, handler)
+        if handler is signal.default_int_handler:
+            monkeypatch.undo()
+            signal.raise_signal(number)
+        return found
+
+    def guarded() -> None:
+        interrupts = Interrupts()
+        with interrupts.put_off():
+            pass
+        interrupts.act()
+
+    monkeypatch.setattr(signal, "signal", give)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            guarded()
+        found = [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)]
+        assert found == [signal.default_int_handler] * 2
+    finally:
+        given(signal.SIGTERM, ours)
+
+
+def test_only_a_write_is_guarded_because_a_read_that_is_cut_loses_nothing(path, world):
+    with opened(path, world) as journal:
+
+        def handler_in(operation: type[Operation]) -> Steps[Any]:
+            return (yield operation(journal.store, lambda tx: signal.getsignal(signal.SIGINT)))  # type: ignore
+
+        assert drive(handler_in(Read)) is signal.default_int_handler
+        assert drive(handler_in(Write)) is not signal.default_int_handler
