@@ -49,11 +49,12 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One labelled place on the axis."""
+    """One labelled place on the axis. `crowded`: on a narrow one its label gives way to a notch's."""
 
     x: str
     label: str
     anchor: str = "middle"  # SVG text-anchor
+    crowded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,15 @@ class Axis:
                     clear = all(abs(place - notch) >= _CLEAR_OF_NOTCH for notch in notches)
                     if far and clear and all(abs(place - line) >= _CLEAR_OF_LINE for line in lines):
                         ticks.append((place, _clock_text(seconds, step)))
-        return tuple(Tick(percent(place), label, "end" if place > _LAST_LABEL else "middle") for place, label in ticks)
+        return tuple(
+            Tick(
+                percent(place),
+                label,
+                "end" if place > _LAST_LABEL else "middle",
+                crowded=any(abs(place - notch) < 2 * _CLEAR_OF_NOTCH for notch in notches),
+            )
+            for place, label in ticks
+        )
 
 
 def percent(value: float) -> str:

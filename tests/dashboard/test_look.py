@@ -31,6 +31,12 @@ def test_every_size_of_type_is_one_of_the_scale_and_none_is_under_12_px():
     assert [one for one in found if "var(--t" not in one[1] and one[1] != "inherit"] == []
 
 
+def test_the_words_of_a_folded_gap_are_never_hidden():
+    hidden = [names for names, rule in re.findall(r"([^{}]*){([^}]*)}", SHEETS["pages.css"]) if "display: none" in rule]
+    assert any(".tick-text.second" in names for names in hidden), "in a narrow lane a tick's label gives way"
+    assert not [names for names in hidden if ".fold-text" in names]
+
+
 def test_there_is_one_corner_radius():
     assert {value for _, value in declared("border-radius")} == {"var(--radius)"}
     drawn = [

@@ -156,6 +156,14 @@ def test_the_last_label_of_the_axis_stays_left_of_the_next_column():
     assert [tick.anchor for tick in Axis.over([(0, 10)]).ticks() if percent(tick.x) > 94] == ["end"]
 
 
+def test_a_label_near_a_folded_gap_gives_way_to_its_words_in_a_narrow_lane():
+    axis = Axis.over([(0, 100), (10_000, 10_100)])
+    [fold] = axis.folds
+    near = [abs(percent(tick.x) - percent(fold.middle)) < 16 for tick in axis.ticks()]
+    assert {True, False} == set(near)
+    assert [tick.crowded for tick in axis.ticks()] == near
+
+
 def test_only_runs_after_the_commit_count_as_reuse():
     first = Run("t", 0, 1, at(0), at(6), -1, None)
     second = Run("t", 1, 2, at(8), None, 0, None)
