@@ -19,6 +19,7 @@ from journal.reader import Reader
 _BUDGET = 30.0
 _PAGE = 500
 _CAP = 1_000_000
+_LEAST = 1000  # pending steps that are looked through for why a task waits
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(_document(reader, state, tasks, more=more))
     else:
-        _print_tasks(reader, state, tasks, more=more)
+        _print_tasks(reader, state, tasks, more=more, limit=options.limit)
     return OK
 
 
@@ -98,7 +99,7 @@ def _document(reader: Reader, state: JournalState, tasks: list[Task], *, more: b
     )
 
 
-def _print_tasks(reader: Reader, state: JournalState, tasks: list[Task], *, more: bool) -> None:
+def _print_tasks(reader: Reader, state: JournalState, tasks: list[Task], *, more: bool, limit: int) -> None:
     print(f"{clean(state.path)}: {clean(state.sentence)}")
     for line in filter(None, (state.hint, *state.warnings)):
         print(clean(line))
@@ -106,7 +107,7 @@ def _print_tasks(reader: Reader, state: JournalState, tasks: list[Task], *, more
         print("No tasks.")
         return
     now = clock.wall()
-    held = {step.task_id: step for step in reversed(reader.pending())}
+    held = {step.task_id: step for step in reversed(reader.pending(limit=max(limit, _LEAST)))}
     rows = [
         (
             clean(task.status),
