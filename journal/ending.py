@@ -43,15 +43,17 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, stored:
     waits = [wait for one in causes if (wait := _wait(tx, session, one)) is not None]
     if waits:
         reason, until = min(waits, key=_soonest)
+        if until is None:
+            # What waits for a decision hides no intent of another branch, which needs none.
+            intent = tasks.first_pending(tx, task_id, intents_only=True)
+            until = None if intent is None else _by_itself(tx, intent[2])
         tasks.wait(tx, task_id, reason, until)
         return reason.partition(":")[0]
     pending = tasks.first_pending(tx, task_id)
     if pending is not None:
         # Ended tasks are not recovered, so one with an open step does not end: that is settled, then it runs again.
-        until = None if pending[2] is not None else clock.wall() + _SETTLE_LATER
-        if pending[2] == "clock_suspect":
-            until = _caught_up(tx)
-        tasks.wait(tx, task_id, f"unresolved: step {pending[1]} of {pending[0]} is pending", until)
+        reason = f"unresolved: step {pending[1]} of {pending[0]} is pending"
+        tasks.wait(tx, task_id, reason, _by_itself(tx, pending[2]))
         return "unresolved"
     if cause is not None:
         tasks.fail(tx, task_id, stored)
@@ -83,6 +85,13 @@ def _place(session: Session, cause: StepHeld | StepWaiting) -> str:
     """Which step; one of a branch with its task."""
     of = "" if cause.task_id == session.task_id else f" of {cause.task_id}"
     return f"step {cause.step_index}{of}"
+
+
+def _by_itself(tx: Transaction, hold_reason: str | None) -> datetime | None:
+    """When a pending step is looked at again without a decision; None where it waits for one."""
+    if hold_reason == "clock_suspect":
+        return _caught_up(tx)
+    return None if hold_reason is not None else clock.wall() + _SETTLE_LATER
 
 
 def _caught_up(tx: Transaction) -> datetime:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from journal import Diverged, Request, env, http_tool, tool
-from tests.journal.agent import opened, python, serving, soon, status, task_row
+from journal import Diverged, Request, StepHeld, env, http_tool, tool
+from journal.serve import run_task
+from tests.journal.agent import opened, python, rows, serving, soon, status, steps_of, task_row
 
 
 @tool(effect="read_only")
@@ -19,6 +21,11 @@ async def look(number: int) -> int:
 
 @tool(effect="mutating")
 async def lose(number: int) -> int:
+    raise TimeoutError("no answer")
+
+
+@tool(effect="mutating", keyed=timedelta(hours=24))
+async def lose_keyed(call: Any, number: int) -> int:
     raise TimeoutError("no answer")
 
 
@@ -54,6 +61,10 @@ async def fails_when_cancelled(child: Any) -> None:
         raise ValueError("its own")
 
 
+async def is_cut(child: Any) -> None:
+    await child.run(lose_keyed, 1)
+
+
 async def lacks_a_variable(child: Any) -> None:
     await child.run(call, 1)
 
@@ -79,7 +90,30 @@ def test_a_task_left_by_a_group_waits_where_one_of_its_errors_waits(path, world,
             soon(lambda: status(path, "t") == expected)
     row = task_row(path, "t")
     assert re.fullmatch(reason or "", row["wait_reason"] or "")
-    assert row["next_attempt_at"] is None
+    # A branch that was cancelled in its call is decided by the next look; nothing else has a time.
+    cut = rows(path, "SELECT 1 FROM agent_step_journal WHERE status = 'pending' AND hold_reason IS NULL")
+    assert (row["next_attempt_at"] is not None) == bool(cut)
+
+
+@pytest.mark.parametrize("settled_once", [False, True])
+def test_a_branch_that_a_group_left_for_a_held_one_is_looked_at_by_itself(path, world, settled_once):
+    async def handler(task: Any) -> None:
+        async def one(name: str, work: Any) -> None:
+            with task.branch(name) as child:
+                await work(child)
+
+        # As a plain `gather` leaves it: the first error, and another branch without outcome.
+        found = await asyncio.gather(one("a", held), one("b", is_cut), return_exceptions=True)
+        raise next(error for error in found if isinstance(error, StepHeld))
+
+    with opened(path, world, handlers={"h": handler}, max_wait=0) as journal:
+        run_task(journal, journal.submit("h", task_id="t"))
+        if settled_once:
+            run_task(journal, journal.submit("h", task_id="t"))
+    row = task_row(path, "t")
+    assert row["wait_reason"] == "held: step 0 of t/a: unknown_outcome"
+    assert steps_of(path, "t/b")[0]["hold_reason"] is None
+    assert row["next_attempt_at"] is not None
 
 
 def test_a_group_of_divergences_waits_until_the_code_is_right_again(path, world):
