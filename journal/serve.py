@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -51,7 +52,7 @@ class Server:
         self._wake = threading.Event()
         self._runs = Hands(concurrency, failed=self._failed, done=self._wake.set)
         self._errands = Hands(concurrency, failed=self._failed, done=self._wake.set)
-        self._waiting: list[tuple[str, Callable[[], object]]] = []
+        self._waiting: deque[tuple[str, Callable[[], object]]] = deque()
         self._settled: dict[str, str] = {}
 
     def run(self) -> None:
@@ -102,9 +103,9 @@ class Server:
             _log.warning("the journal cannot be used just now: %s", error)
             return
         # One hand at a time settles what belongs to one task.
-        self._waiting = [
-            (name, work) for name, work in self._waiting if self._runs.has(name) or not self._errands.take(name, work)
-        ]
+        for name, work in [self._waiting.popleft() for _ in range(len(self._waiting))]:
+            if self._runs.has(name) or not self._errands.take(name, partial(self._do, name, work)):
+                self._waiting.append((name, work))
         for task in due:
             if not self._journal.is_open(task.task_id) and not self._errands.has(task.task_id):
                 self._runs.take(task.task_id, partial(run_task, self._journal, task))
@@ -115,6 +116,14 @@ class Server:
             if handler not in self._journal.handlers and self._settled.get(root) != at:
                 self._settled[root] = at
                 self._waiting.append((root, partial(self._journal.recover_task, root)))
+
+    def _do(self, name: str, work: Callable[[], object]) -> None:
+        """Do an errand, again after a full disk: no message and no look comes by it a second time."""
+        try:
+            work()
+        except sqlite3.OperationalError:
+            self._waiting.append((name, work))
+            raise
 
     def _errand(self, applied: Applied) -> tuple[str, Callable[[], object]]:
         root = self._root(applied.task_id or "")
@@ -135,7 +144,8 @@ class Server:
             _log.critical("%s", error)
             self.stop()
             return
-        # To settle it, to open it or to record its end: the task is unfinished on disk, and looked at again.
+        # To settle it, to open it or to record its end: the task is unfinished on disk, and looked at again. An errand
+        # that could not be written is among those that wait already, and is taken when this thread has ended.
         _log.error("work at %s stopped; it is unfinished\n%s", name, _secrets(self._journal).traceback(error))
         time.sleep(_LOOK_SECONDS)
 

@@ -65,6 +65,23 @@ def test_an_intent_that_falls_due_is_sent_though_no_handler_comes_by(path, world
     assert len(world.calls) == sent + 1
 
 
+def test_what_meets_a_full_disk_is_settled_once_there_is_room(path, world, moved):
+    world.fail = TimeoutError("no answer")
+    with opened(path, world, max_wait=0) as journal:
+        scripted(journal, world, "t")
+        moved.write_text("600")
+        world.fail = None
+        server = Server(journal, 1)
+        # As a full disk answers, also to the next look; SQLite refuses every write.
+        journal.store._connection.execute("PRAGMA query_only = 1")
+        looked(server)
+        assert steps_of(path, "t")[0]["status"] == "pending"
+        journal.store._connection.execute("PRAGMA query_only = 0")
+        looked(server)
+        assert steps_of(path, "t")[0]["status"] == "committed"
+    assert len(world.calls) == 2
+
+
 def test_what_only_a_run_of_its_task_can_do_is_looked_at_once(path, world, caplog):
     caplog.set_level(logging.INFO, "journal")
 
