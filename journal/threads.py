@@ -39,8 +39,14 @@ class DaemonThreads(ThreadPoolExecutor):
                 raise RuntimeError("these threads were shut down")
             if not self._free.acquire(blocking=False) and len(self._begun) < self._limit:
                 thread = threading.Thread(target=self._work, name=f"loop {len(self._begun)}", daemon=True)
-                thread.start()
-                self._begun.append(thread)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    # None more can be had: a busy one comes to it, and what a call came to must be written.
+                    if not self._begun:
+                        raise
+                else:
+                    self._begun.append(thread)
             self._given.put(partial(_run, done, partial(function, *args, **kwargs)))
         return done
 

@@ -44,6 +44,25 @@ def test_no_more_run_at_a_time_than_may_and_a_free_one_is_taken_again():
     assert len(names) == 2
 
 
+def test_what_finds_no_further_thread_is_done_by_one_that_is_busy(monkeypatch):
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    threads, gate = DaemonThreads(2), threading.Event()
+    first = threads.submit(gate.wait, 10)
+    with monkeypatch.context() as patched:
+        # As the interpreter says it at the limit of processes.
+        patched.setattr(threading.Thread, "start", refused)
+        second = threads.submit(int, "7")
+        with pytest.raises(RuntimeError, match="new thread"):
+            DaemonThreads(2).submit(int, "8")
+    gate.set()
+    assert (first.result(10), second.result(10)) == (True, 7)
+    third = threads.submit(int, "9")
+    threads.shutdown()
+    assert third.result(0) == 9
+
+
 def test_an_error_is_its_own_and_what_was_cancelled_before_it_began_does_not_run():
     threads = DaemonThreads(1)
     begun, gate = threading.Event(), threading.Event()
