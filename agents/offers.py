@@ -48,7 +48,7 @@ def offer(place: Place) -> Offer:
     elif place.effect and place.hold_reason:
         kinds = _OF_A_START
     else:
-        return Offer()
+        return Offer(no_query=_no_query(place))
     no_replay = ""
     if place.task_status in ENDED:
         no_replay = f"No replay: its task is {place.task_status}, so nothing of it is sent or started any more."
@@ -91,6 +91,8 @@ def can_be_asked(profile: Profile | None) -> bool:
 
 
 def _no_query(place: Place) -> str:
+    if not place.effect:
+        return "Nobody to ask: this journal does not say whether the step changes anything outside."
     if place.effect != "mutating":
         return "Nobody to ask: the step changes nothing outside."
     if place.asks:

@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.core import signing
 
+from agents.models.job import QUERY_STATUS
 from journal import clock
 
 _SALT = "stepkeeper.decision"
 EXPIRED = "The page is older than a decision may be."
+EXPIRED_QUESTION = "The page is older than a question may be."
 
 
 class BindingError(ValueError):
@@ -99,5 +101,5 @@ def differences(binding: Binding, *, key: str, payload_sha256: str, dispatches: 
     if dispatches != binding.dispatches:
         found.append(f"It was dispatched {binding.dispatches} times when you were shown it; now it is {dispatches}.")
     if clock.wall() >= binding.expires_at:
-        found.append(EXPIRED)
+        found.append(EXPIRED_QUESTION if binding.kind == QUERY_STATUS else EXPIRED)
     return tuple(found)

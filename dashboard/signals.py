@@ -87,6 +87,15 @@ def held_task(wait_reason: str) -> str:
     return f"held at step {step}{branch}: {label}" if step else f"held: {label}"
 
 
+_DUE_IN_A_BRANCH = re.compile(r"due: step (-?[0-9]+) of .+", re.DOTALL)
+
+
+def waiting_task(wait_reason: str) -> str:
+    """What a task waits for that no person holds, in the stored words. A branch is not named."""
+    found = _DUE_IN_A_BRANCH.fullmatch(wait_reason)
+    return f"due: step {found[1]} of a branch" if found else wait_reason
+
+
 def lower(label: str) -> str:
     """A label inside a sentence."""
     return label[:1].lower() + label[1:]

@@ -42,14 +42,14 @@ def _over_http(query: StatusQuery, request: FrozenRequest, key: str) -> Question
     if not any(name.lower() == "user-agent" for name, _ in headers):
         headers.append(("User-Agent", "stepkeeper"))
     method, _, path = query.visible.partition(" ")
-    here = query.url.startswith("/")
     return Question(
         method=query.method,
         url=address(query.url, origin=origin, key=key),
         headers=tuple(headers),
         canary=f"{method} {address(path.strip(), origin=origin, key=key)}" if query.visible else "",
-        refs=tuple(dict.fromkeys([*(names if here else ()), *(one.env for one in query.headers if one.env)])),
-        origin=origin if here and names else "",
+        # Whoever asks resolves those of the request's own address too, wherever the question goes.
+        refs=tuple(dict.fromkeys([*names, *(one.env for one in query.headers if one.env)])),
+        origin=origin if names and query.url.startswith("/") else "",
     )
 
 

@@ -174,10 +174,11 @@ def window(intent: PendingIntent | None, now: datetime) -> str:
 
 
 def newest_job(opened: Opened, step: Step) -> Job | None:
-    """The open decision about this step, else the newest job about it, open or ended."""
+    """The open decision about this step, else the open question, else the newest job about it."""
     jobs = Job.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
     newest = jobs.order_by("-created_at")
-    return newest.filter(kind=DECISION, state__in=OPEN_STATES).first() or newest.first()
+    open_ones = newest.filter(state__in=OPEN_STATES)
+    return open_ones.filter(kind=DECISION).first() or open_ones.first() or newest.first()
 
 
 def version(opened: Opened, step: Step, job: Job | None) -> str:

@@ -18,6 +18,7 @@ from journal import clock
 register = template.Library()
 
 HASH_SHOWN = 8
+TOOL_ON_HOVER = 400  # characters: a list has hundreds of names, and each may be as long as a cell
 _SHAPES = {
     "applied": "committed",
     "completed": "committed",
@@ -65,16 +66,17 @@ def signal(state: str, word: str | None = None) -> SafeString:
 
 @register.simple_tag
 def tool(effect: str | None, name: str) -> SafeString:
-    """A tool's name behind its effect's glyph, everywhere the same; the whole name on hover, for where it is cut."""
+    """A tool's name behind its effect's glyph, everywhere the same; more of a long name on hover."""
     known = effect if effect in ("read_only", "mutating", "model") else "unknown"
     word = {"unknown": "effect not recorded"}.get(known, known.replace("_", " "))
+    rest = len(name) - TOOL_ON_HOVER
     return format_html(
         '<span class="tool"><svg class="effect" role="img" aria-label="{0}"><title>{0}</title>'
         '<use href="#effect-{1}"/></svg><bdi title="{3}">{2}</bdi></span>',
         word,
         known,
         visible.line(name, 120),
-        visible.plain(name),
+        visible.plain(name[:TOOL_ON_HOVER]) + (f"… {rest:,} more characters" if rest > 0 else ""),
     )
 
 
@@ -214,7 +216,11 @@ def task_state(state: str, reason: str = "") -> SafeString:
     if state != "waiting":
         return signal(state)
     held = signals.held_task(reason)
-    return signal("held", held) if held else signal("waiting", f"waiting: {reason}" if reason else None)
+    return (
+        signal("held", held)
+        if held
+        else signal("waiting", f"waiting: {signals.waiting_task(reason)}" if reason else None)
+    )
 
 
 @register.filter

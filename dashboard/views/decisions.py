@@ -27,7 +27,7 @@ from dashboard.views.opening import reads_journal
 from dashboard.views.steps import get_step_or_404
 from journal.models import Step
 
-_OTHER = "The form was made for another step, decision or person. Open the decision from the step's own page."
+_OTHER = "The form was made for another step, {0} or person. Open the {0} from the step's own page."
 _CHANGED = "this step has changed since you looked"
 _NOT_THIS = "the form was made for something else"
 _NOT_OURS = "the form cannot be used"
@@ -39,13 +39,14 @@ _NOT_READ = "its journal is not read now"
 
 @dataclass(frozen=True, slots=True)
 class ChangedPage:
-    """Nothing was decided, and why; `cause` stands in the heading."""
+    """Nothing was decided or asked, and why; `cause` stands in the heading."""
 
     journal_id: int
     task_id: str
     step_index: int
     changes: tuple[str, ...]
     cause: str
+    is_question: bool
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -74,7 +75,7 @@ def _page(request: HttpRequest, opened: Opened, task_id: str, step_index: int, k
     if request.method == "POST":
         return _decide(request, request.user, opened, step, kind)
     if why_not := _why_not(opened, step, kind):
-        return _changed(request, step, opened, (why_not,), cause=_cause_of(opened, step, kind))
+        return _changed(request, opened, step, kind, (why_not,), cause=_cause_of(opened, step, kind))
     bound = decision_page.bind(opened, step, kind, user_id=request.user.pk)
     form = decision_form(kind)(initial={"binding": binding.seal(bound)})
     page = decision_page.build(opened, step, kind, form=form, bound=bound)
@@ -102,7 +103,7 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
         user.pk,
     )
     if not same:
-        return _stale(request, opened, step, kind, (_OTHER,), cause=_NOT_THIS)
+        return _stale(request, opened, step, kind, (_OTHER.format(_noun(kind)),), cause=_NOT_THIS)
     done = Job.objects.filter(message_id=bound.nonce).first()
     if done is not None:
         return redirect("job", done.uuid)  # the same form again: back button, double click, repeated POST
@@ -168,7 +169,7 @@ def _stale(
     request: HttpRequest, opened: Opened, step: Step, kind: str, changes: tuple[str, ...], *, cause: str = ""
 ) -> HttpResponse:
     _record(request, opened, step, f"request {kind}", " ".join(changes))
-    return _changed(request, step, opened, changes, cause=cause or _cause(changes))
+    return _changed(request, opened, step, kind, changes, cause=cause or _cause(changes))
 
 
 def _record(request: HttpRequest, opened: Opened, step: Step, action: str, detail: str) -> None:
@@ -183,13 +184,21 @@ def _record(request: HttpRequest, opened: Opened, step: Step, action: str, detai
     )
 
 
-def _changed(request: HttpRequest, step: Step, opened: Opened, changes: tuple[str, ...], *, cause: str) -> HttpResponse:
-    page = ChangedPage(opened.file.pk, step.task_id, step.step_index, changes, cause)
+def _changed(
+    request: HttpRequest, opened: Opened, step: Step, kind: str, changes: tuple[str, ...], *, cause: str
+) -> HttpResponse:
+    place = (opened.file.pk, step.task_id, step.step_index)
+    page = ChangedPage(*place, changes, cause, is_question=kind == QUERY_STATUS)
     return render(request, "decisions/changed.html", {"page": page}, status=409)
 
 
 def _cause(changes: tuple[str, ...]) -> str:
-    return "the page has expired" if changes == (binding.EXPIRED,) else _CHANGED
+    is_old = changes in ((binding.EXPIRED,), (binding.EXPIRED_QUESTION,))
+    return "the page has expired" if is_old else _CHANGED
+
+
+def _noun(kind: str) -> str:
+    return "question" if kind == QUERY_STATUS else "decision"
 
 
 def _cause_of(opened: Opened, step: Step, kind: str) -> str:

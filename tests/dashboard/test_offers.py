@@ -132,6 +132,13 @@ def test_what_makes_no_sense_for_a_step_without_an_effect_is_refused(pending, ki
     assert "changes nothing outside" in text(answer)
 
 
+@pytest.mark.parametrize("effect", ["read_only", "model"])
+def test_a_question_that_no_page_offers_is_refused_by_its_address_too(pending, effect):
+    answer = signed_in("operator").get(pending(effect=effect)("query"))
+    assert (answer.status_code, "changes nothing outside" in text(answer)) == (409, True)
+    assert "Nothing was asked: nobody can be asked about the step" in text(answer)
+
+
 @pytest.mark.parametrize("status", ["cancelled", "failed", "completed"])
 def test_an_intent_of_an_ended_task_is_sent_no_more_and_says_so(pending, status):
     url = pending(task_status=status, attempts=1)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
 
 from agents.models import AuditEvent, Job
 from dashboard.forms import ReasonForm
-from journal import Journal, Request, env, http_tool, tool
+from journal import Journal, Request, clock, env, http_tool, tool
 from journal.errors import StepHeld, StepWaiting
 from tests.builders import fleet
-from tests.builders.asked import deliver
+from tests.builders.asked import ask, deliver
 from tests.dashboard.ladder import assert_closed, signed_in, text
 from tests.journal.raw_server import answer, serving
 
@@ -48,12 +49,12 @@ def asked_of(tmp_path, settings, monkeypatch):
     monkeypatch.setenv("FORGE_TOKEN", TOKEN)
     fleet.watched(tmp_path, settings)
 
-    def make(url):
+    def make(url, **other):
         @http_tool(effect="mutating", provider="forge")
         def open_pull(title: str) -> Request:
             return Request("POST", f"{url}/pulls", json={"title": title})
 
-        unanswered(tmp_path / "a.db", open_pull, providers={"forge": {"status": STATUS}}, title="hello")
+        unanswered(tmp_path / "a.db", open_pull, providers={"forge": {"status": {**STATUS, **other}}}, title="hello")
         return addresses(tmp_path / "a.db")
 
     return make
@@ -158,11 +159,48 @@ def test_the_same_form_twice_is_one_question_and_no_decisions_form_is_one(forge,
     url = asked_of(forge.url)
     client = signed_in("operator")
     page, decision = text(client.get(url())), text(client.get(url("decide", "abandon")))
-    assert client.post(url(), form(decision)).status_code == 409
+    refused = client.post(url(), form(decision))
+    assert (refused.status_code, "Nothing was asked" in text(refused)) == (409, True)
+    assert "another step, question or person" in text(refused)
     assert client.post(url("decide", "abandon"), form(page)).status_code == 409
     first, again = (client.post(url(), form(page)).headers["Location"] for _ in range(2))
     assert first == again
     assert Job.objects.count() == 1
+
+
+def test_a_page_older_than_a_question_may_be_asks_nothing(forge, asked_of, monkeypatch):
+    url = asked_of(forge.url)
+    client = signed_in("operator")
+    page = text(client.get(url()))
+    later = clock.wall() + timedelta(seconds=901)
+    monkeypatch.setattr(clock, "wall", lambda: later)
+    refused = text(client.post(url(), form(page)))
+    assert "Nothing was asked: the page has expired" in refused
+    assert "older than a question may be" in refused
+    assert not Job.objects.exists()
+
+
+def test_an_open_question_is_seen_by_everybody_also_beside_a_newer_decision_that_ended(forge, asked_of, tmp_path):
+    url = asked_of(forge.url)
+    asked = ask(tmp_path / "a.db", kind="query_status", decision=None)
+    assert deliver(ask(tmp_path / "a.db", decision="mark_not_applied")).state == "done"
+    fleet.swept()
+    for role in ("viewer", "operator"):
+        client, job = signed_in(role), reverse("job", args=[asked.uuid])
+        queue, page = text(client.get("/pending/")), text(client.get(url("step")))
+        assert f'Its status is being asked for: <a href="{job}"' in queue
+        assert job in page
+        assert "Query status now" not in queue + page
+
+
+def test_the_variable_of_the_requests_address_is_named_also_where_the_question_goes_elsewhere(
+    forge, asked_of, monkeypatch
+):
+    monkeypatch.setenv("FORGE_URL", forge.url)
+    url = asked_of(env("FORGE_URL"), request=f"GET {forge.url}/operations/{{key}}")
+    page = text(signed_in("operator").get(url()))
+    assert "<code>GET ${FORGE_URL}/repos/x</code>" in page
+    assert "FORGE_URL, FORGE_TOKEN: put in from the environment when it is asked." in page
 
 
 def test_step_and_queue_lead_to_the_question_and_ask_nothing_themselves(forge, asked_of):

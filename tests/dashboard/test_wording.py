@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard import visible, wording
-from dashboard.templatetags.stepkeeper import tool
+from dashboard.templatetags.stepkeeper import task_state, tool
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 
@@ -111,3 +111,15 @@ def test_no_template_holds_inline_script_style_or_unescaped_text(path):
     assert not re.search(r"\|\s*safe|autoescape|mark_safe", source)
     assert "http://" not in source
     assert "https://" not in source
+
+
+def test_a_very_long_name_of_a_tool_stands_in_no_attribute_as_a_whole():
+    made = tool("read_only", "n" * 1_000_000)
+    assert len(made) < 2000
+    assert f'title="{"n" * 400}… 999,600 more characters"' in made
+    assert 'title="send"' in tool("mutating", "send")
+
+
+def test_what_a_branch_is_due_for_does_not_name_the_branch_because_ids_are_long():
+    assert "waiting: due: step 3 of a branch<" in task_state("waiting", f"due: step 3 of {'t/b' * 100}")
+    assert "waiting: due: step 3<" in task_state("waiting", "due: step 3")
