@@ -35,16 +35,21 @@ def unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
 
 
 def due(tx: Transaction) -> list[tuple[str, str | None, str]]:
-    """(root task, its handler, when) of the unfinished tasks that have an intent whose time has come, the latest."""
+    """(root task, its handler, when) of the unfinished tasks that have an intent whose time has come, the latest.
+
+    What only the clock holds has no time of its own: its root has one.
+    """
     found = tx.all(
-        "WITH RECURSIVE up (at, task_id, parent_id, handler, status) AS (SELECT s.next_attempt_at, t.task_id,"
-        " t.parent_id, t.handler, t.status FROM agent_step_journal s JOIN agent_task t ON t.task_id = s.task_id"
-        " WHERE s.status = 'pending' AND s.effect = 'mutating' AND s.next_attempt_at <= ?"
-        " UNION ALL SELECT up.at, t.task_id, t.parent_id, t.handler, t.status"
+        "WITH RECURSIVE up (at, task_id, parent_id, handler, status, looked_at) AS (SELECT s.next_attempt_at,"
+        " t.task_id, t.parent_id, t.handler, t.status, t.next_attempt_at"
+        " FROM agent_step_journal s JOIN agent_task t ON t.task_id = s.task_id"
+        " WHERE s.status = 'pending' AND s.effect = 'mutating'"
+        " AND (s.next_attempt_at <= ? OR (s.next_attempt_at IS NULL AND s.hold_reason = 'clock_suspect'))"
+        " UNION ALL SELECT up.at, t.task_id, t.parent_id, t.handler, t.status, t.next_attempt_at"
         " FROM up JOIN agent_task t ON t.task_id = up.parent_id)"
-        " SELECT task_id, handler, max(at) AS at FROM up"
-        " WHERE parent_id IS NULL AND status IN ('queued', 'running', 'waiting') GROUP BY task_id",
-        (tx.now,),
+        " SELECT task_id, handler, max(coalesce(at, looked_at)) AS at FROM up WHERE parent_id IS NULL"
+        " AND status IN ('queued', 'running', 'waiting') AND coalesce(at, looked_at) <= ? GROUP BY task_id",
+        (tx.now, tx.now),
     )
     return [(row["task_id"], row["handler"], row["at"]) for row in found]
 

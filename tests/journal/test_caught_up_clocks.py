@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -110,3 +111,27 @@ def test_a_root_that_went_on_without_a_held_branch_runs_again_once_the_time_has_
             clock_at(101)
             soon(lambda: status(path, "t") == "completed")
     assert task_row(path, "t")["output_json"] == '"with it"'
+
+
+@pytest.mark.parametrize("swallows", [True, False])
+def test_a_branch_that_a_person_must_decide_hides_none_that_the_clock_alone_holds(path, world, clock_at, swallows):
+    def work(task: Any) -> None:
+        found = []
+        for name, tool in (("a", world.blind), ("b", world.write)):
+            try:
+                with task.branch(name) as branch:
+                    branch.run(tool, "x")
+            except StepHeld as error:
+                found.append(error)
+        if not swallows:
+            raise found[0]
+
+    world.fail = TimeoutError("no answer")
+    with agent(path, world) as journal, pytest.raises(StepHeld), journal.task("t") as task, task.branch("a") as branch:
+        branch.run(world.blind, "x")
+    clock_at(0)
+    with agent(path, world) as journal, contextlib.suppress(StepHeld), journal.task("t") as task:
+        work(task)
+    held = [steps_of(path, f"t/{name}")[0]["hold_reason"] for name in "ab"]
+    assert held == ["unknown_outcome", "clock_suspect"]
+    assert task_row(path, "t")["next_attempt_at"] is not None

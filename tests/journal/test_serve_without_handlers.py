@@ -65,6 +65,25 @@ def test_an_intent_that_falls_due_is_sent_though_no_handler_comes_by(path, world
     assert len(world.calls) == sent + 1
 
 
+@pytest.mark.parametrize(("left", "where"), [(scripted, "t"), (handled, "t/b")])
+def test_what_only_the_clock_holds_is_sent_once_it_has_caught_up(path, world, moved, left, where):
+    world.fail = TimeoutError("no answer")
+    moved.write_text("100")
+    with opened(path, world, max_wait=0) as journal:
+        left(journal, world, "t")
+    world.fail = None
+    moved.write_text("0")
+    with opened(path, world, max_wait=0) as journal:
+        server = Server(journal, 1)
+        server._recover()
+        looked(server)
+        assert steps_of(path, where)[0]["hold_reason"] == "clock_suspect"
+        moved.write_text("1000")
+        looked(server)
+        assert steps_of(path, where)[0]["status"] == "committed"
+    assert len(world.calls) == 2
+
+
 def test_what_meets_a_full_disk_is_settled_once_there_is_room(path, world, moved):
     world.fail = TimeoutError("no answer")
     with opened(path, world, max_wait=0) as journal:
