@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dashboard import wording
 from journal import freeze, keys
 from journal.models import FrozenRequest, Step
+from journal.reader import stored as stored_bytes
 
 GATE = 8_000  # characters a page shows at first; the rest behind "show all", above READ behind a download
 REQUEST = 16_000_000  # a frozen request's body is read whole up to here: its proof needs every byte
@@ -27,6 +28,11 @@ class Payload:
     cut: int
     whole: bool
     note: str = ""
+
+    @property
+    def is_handed_out(self) -> bool:
+        """Whether a download gives it."""
+        return self.bytes <= stored_bytes.MOST
 
     @property
     def label(self) -> str:

@@ -19,8 +19,9 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePage:
-    """The card of a journal that cannot be read now."""
+    """The card of a journal that cannot be read now, or of one payload in it."""
 
+    title: str
     path: str
     kind: str
     sentence: str
@@ -41,9 +42,11 @@ def reads_journal(
         except JournalUnreadable as error:
             if request.headers.get("HX-Request") == "true":
                 return HttpResponse(status=204)  # what the page shows stays; the next poll tries again
-            card = UnreadablePage(file.path, error.kind, error.message, error.hint)
             # A card in place of a page is an answer; in place of stored bytes, or of what was asked for, it is none.
             is_page = request.method != "POST" and "name" not in kwargs
+            is_long = error.kind == "too_big" and "name" in kwargs
+            title = "This is too long to hand out here" if is_long else "This journal cannot be read now"
+            card = UnreadablePage(title, file.path, error.kind, error.message, error.hint)
             return render(request, "journals/unreadable.html", {"page": card}, status=200 if is_page else 503)
 
     return opened_view

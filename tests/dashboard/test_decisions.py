@@ -12,6 +12,7 @@ from dashboard import binding
 from dashboard.pages import payload
 from dashboard.pages.verbs import verb_of
 from journal import clock
+from journal.reader import stored
 from tests.dashboard.conftest import KINDS, form
 from tests.dashboard.ladder import assert_unchanged_is_204, signed_in, text
 
@@ -33,6 +34,14 @@ def test_the_final_button_names_its_effect(held):
     page = text(signed_in("operator").get(held("decide", "replay")))
     assert re.search(r"Approve replay: sends 16 bytes to 127\.0\.0\.1:\d+", page)
     assert "autofocus" not in page
+
+
+def test_a_body_that_no_download_gives_is_not_offered_as_one(held, monkeypatch):
+    monkeypatch.setattr(payload, "READ", 10)
+    monkeypatch.setattr(stored, "MOST", 10)
+    page = text(signed_in("operator").get(held("decide", "replay")))
+    assert "too long to hand out here, so copy the journal" in page
+    assert held("download", "body") not in page
 
 
 def test_a_body_longer_than_a_page_reads_has_its_whole_length_and_raises_no_false_alarm(held, monkeypatch):

@@ -158,6 +158,11 @@ def test_a_payload_too_long_to_hand_out_is_refused_in_words_and_never_cut(small_
     response = signed_in("operator").get(small_fleet.step(3) + "bytes/arguments/")
     assert response.status_code == 503
     assert "arguments: longer than 20 bytes, the most that is handed out at once." in text(response)
+    assert "<h1>This is too long to hand out here</h1>" in text(response)
+    page = text(signed_in("operator").get(small_fleet.step(3)))
+    assert "too long to hand out here: copy the journal with VACUUM INTO" in page
+    assert "bytes/arguments/" not in page
+    assert "bytes/output/" in page
     assert not AuditEvent.objects.filter(action="payload.download").exists()
 
 
