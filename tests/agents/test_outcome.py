@@ -255,7 +255,7 @@ def test_a_killed_attempt_without_an_outcome_ends_the_job_with_its_time(path, la
     store = Store(path, agent="hook", role="agent")
 
     def begin(tx):
-        mark = attempts.mark(tx, job.task_id, job.step_index, generation=0, decision_id=job.message_id)
+        mark = attempts.mark(tx, job.task_id, 0, generation=0, decision_id=job.message_id)
         assert journal_decisions.consume(tx, job.message_id, mark.attempt)
 
     store.write(begin, sync=False)
