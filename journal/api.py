@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from journal import codec, exits, inbox, intents, requests, steps, tasks
+from journal import boots, codec, exits, inbox, intents, requests, steps, tasks
 from journal.desk import Desk, look
 from journal.errors import StepkeeperError, UsageError
 from journal.messages import Applied
@@ -212,7 +212,8 @@ class Journal:
         if seen.step.status != "pending" or not seen.intent.profile.asks:
             return
         try:
-            drive(query(self.desk("recover"), seen))
+            with boots.in_recovery():
+                drive(query(self.desk("recover"), seen))
         except StepkeeperError:
             return  # the hold it wrote says what is missing
         self.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,18 @@ from journal import clock
 if TYPE_CHECKING:
     from journal.transaction import Transaction
 
-# True while this thread (or asyncio task) settles intents of older boots.
+# True while this thread (or asyncio task) settles intents of older boots, or asks about one.
 recovering: ContextVar[bool] = ContextVar("recovering", default=False)
+
+
+@contextmanager
+def in_recovery() -> Iterator[None]:
+    """Count the model calls that are made within."""
+    token = recovering.set(True)
+    try:
+        yield
+    finally:
+        recovering.reset(token)
 
 
 def agent_name(tx: Transaction) -> str:

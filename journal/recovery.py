@@ -20,7 +20,6 @@ from journal.actions import Now
 from journal.desk import AskFirst, Desk, NotHere, Snapshot, look
 from journal.errors import StepHeld, StepWaiting, TaskCancelled
 from journal.freeze import MissingReference
-from journal.inbox import Message
 from journal.messages import Applied, Malformed
 from journal.ops import drive
 from journal.ownership import WAIT_SECONDS
@@ -61,7 +60,8 @@ def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: Recove
     found: list[Applied] = []
     for message in inbox.pending(store.path):
         try:
-            applied = _apply(store, message, agent, secrets)
+            apply = partial(messages.apply, message=message, agent=agent, secrets=secrets)
+            applied = store.write(apply, sync=True)
         except Malformed as error:
             inbox.set_aside(message)
             report.lines.append(f"message {message.path.name}: refused: {secrets.hide(str(error))}")
@@ -87,15 +87,8 @@ def recover_steps(
     desk: Desk, wanted: list[tuple[str, int]], report: RecoveryReport, *, skip: Callable[[str], bool] = lambda _: False
 ) -> list[tuple[str, int]]:
     """Settle these intents as far as `desk.mode` allows; returns those that need a status query first."""
-    token = boots.recovering.set(True)
-    try:
+    with boots.in_recovery():
         return [at for at in wanted if not skip(at[0]) and _recover_step(desk, *at, report)]
-    finally:
-        boots.recovering.reset(token)
-
-
-def _apply(store: Store, message: Message, agent: str, secrets: Secrets) -> Applied:
-    return store.write(lambda tx: messages.apply(tx, message, agent=agent, secrets=secrets), sync=True)
 
 
 def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) -> bool:

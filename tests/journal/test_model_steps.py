@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, OutcomeUnknown, Reply, Request, StepFailed, StepWaiting, codec, http_tool, tool
+from journal import Journal, OutcomeUnknown, Reply, Request, StepFailed, StepWaiting, codec, http_tool, inbox, tool
 from tests.journal.agent import opened, rows, steps_of
 
 
@@ -159,10 +159,13 @@ def recovery_calls(path):
     return [boot["recovery_model_calls"] for boot in rows(path, "SELECT * FROM agent_boot ORDER BY boot")]
 
 
-@pytest.mark.parametrize("only_its_task", [False, True])
-def test_a_model_call_that_recovery_makes_is_counted_against_the_promise(
-    path, world, only_its_task, tmp_path, monkeypatch
-):
+def asked_by_a_person(journal: Journal) -> None:
+    inbox.post(journal.path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
+    journal.apply_inbox()
+
+
+@pytest.mark.parametrize("recover", [Journal.recover, lambda journal: journal.recover_task("t"), asked_by_a_person])
+def test_a_model_call_that_recovery_makes_is_counted_against_the_promise(path, world, recover, tmp_path, monkeypatch):
     moved = tmp_path / "clock"
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
     asking: list[Any] = []
@@ -182,7 +185,7 @@ def test_a_model_call_that_recovery_makes_is_counted_against_the_promise(
                 assert recovery_calls(path) == [0, 0]
                 asking.append(task)
                 moved.write_text("600")
-                journal.recover_task("t") if only_its_task else journal.recover()
+                recover(journal)
                 task.ask(world.model, "again")
             else:
                 with pytest.raises((OutcomeUnknown, StepWaiting)), journal.task("t") as lost:
