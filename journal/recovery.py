@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -87,8 +88,21 @@ def recover_steps(
     desk: Desk, wanted: list[tuple[str, int]], report: RecoveryReport, *, skip: Callable[[str], bool] = lambda _: False
 ) -> list[tuple[str, int]]:
     """Settle these intents as far as `desk.mode` allows; returns those that need a status query first."""
+    asking: list[tuple[str, int]] = []
+    left_by: SystemExit | None = None
     with boots.in_recovery():
-        return [at for at in wanted if not skip(at[0]) and _recover_step(desk, *at, report)]
+        for at in wanted:
+            try:
+                if not skip(at[0]) and _recover_step(desk, *at, report):
+                    asking.append(at)
+            except SystemExit as error:
+                # In the main thread it may be a signal's, and ends it at once; a tool's keeps no other intent waiting.
+                if threading.current_thread() is threading.main_thread():
+                    raise
+                left_by = left_by or error
+    if left_by is not None:
+        raise left_by
+    return asking
 
 
 def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) -> bool:
@@ -102,10 +116,9 @@ def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) 
         if error.reason == "clock_suspect":
             desk.store.write(lambda tx: _look_again(tx, task_id, index), sync=False)
     except StepWaiting as error:
-        until = error.until
         report.waiting += 1
-        report.lines.append(f"{name}: due at {clock.text(until)}")
-        desk.store.write(lambda tx: _put_off(tx, task_id, index, until), sync=False)
+        report.lines.append(f"{name}: due at {clock.text(error.until)}")
+        desk.store.write(partial(_put_off, task_id=task_id, index=index, until=error.until), sync=False)
     except AskFirst:
         return True
     except TaskCancelled as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, clock, tool
+from journal import Journal, StepWaiting, clock, tool
 from tests.journal.agent import opened, rows, serving, soon, steps_of, task_row
 
 
@@ -109,3 +109,18 @@ def test_a_status_function_that_exits_beside_any_run_is_said_in_the_log(path, wo
                     soon(lambda: "SystemExit" in caplog.text)
                 assert "work at t stopped; it is unfinished" in caplog.text
     assert len(world.asked) == 1
+
+
+def test_a_status_function_that_exits_keeps_no_other_intent_of_its_task_waiting(path, world):
+    leave = asked_in_vain(world)
+    world.fail = TimeoutError("no answer")
+    with opened(path, world, max_wait=0) as journal, journal.task("t") as task:
+        with pytest.raises(SystemExit), task.branch("a") as branch:
+            branch.run(leave, "x")
+        with pytest.raises(StepWaiting), task.branch("b") as branch:
+            branch.run(world.write, "x")
+    world.fail = None
+    with Journal(path, agent="triage", tools=[leave, world.write]) as journal, serving(journal):
+        soon(lambda: steps_of(path, "t/b")[0]["status"] == "committed")
+    assert world.asked
+    assert steps_of(path, "t/a")[0]["status"] == "pending"
