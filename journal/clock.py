@@ -80,9 +80,13 @@ def parse(value: str) -> datetime:
     """The time a stored text stands for. Raises ValueError for any other form than ISO-8601."""
     parsed = datetime.fromisoformat(value)
     try:
-        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+        parsed = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError(f"{value[:40]!r} is no time of the years 1 to 9999 in UTC.") from error
+        raise ValueError(f"{value[:40]!r} is no time of the years 1000 to 9999 in UTC.") from error
+    if parsed.year < 1000:
+        # Its stored form, and the order of stored texts, need four digits.
+        raise ValueError(f"{value[:40]!r} is no time of the years 1000 to 9999 in UTC.")
+    return parsed
 
 
 def now_text() -> str:

@@ -123,6 +123,7 @@ ANSWER = {"kind": "evidence", "task_id": "t", "step_index": 0, "attempt": 1, "an
         {"http_status": True},
         {"asked_boottime": "nan"},
         {"answered_at": "now"},
+        {"asked_at": "0999-12-31T23:59:59Z"},
         {"answer": "no"},
     ],
     ids=lambda wrong: next(iter(wrong)),
@@ -135,7 +136,15 @@ def test_an_answer_with_a_word_nobody_can_read_is_set_aside(held, world, wrong):
     assert inbox.pending(held) == []
 
 
-@pytest.mark.parametrize("wrong", [{"created_at": "yesterday"}, {"created_at": ""}, {"expires_at": "tomorrow"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"created_at": "yesterday"},
+        {"created_at": ""},
+        {"created_at": "0999-01-01T00:00:00Z"},
+        {"expires_at": "tomorrow"},
+    ],
+)
 def test_a_decision_with_a_time_nobody_can_read_is_set_aside_and_stops_no_later_recovery(held, world, wrong):
     message = decide(held, "replay", **wrong)
     with opened(held, world) as journal:
