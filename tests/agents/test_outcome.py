@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from datetime import timedelta
-from functools import partial
 
 import pytest
 from django.db.models import F
@@ -13,13 +12,11 @@ from django.db.models import F
 from agents import audit, decisions, jobs, leases, outcome, work
 from agents.decisions import Binding
 from agents.models import Job
-from journal import Journal, Request, attempts, clock, env, http_tool, inbox, recovery
-from journal import decisions as journal_decisions
+from journal import Journal, Request, clock, env, http_tool, inbox, recovery
 from journal.errors import StepWaiting
 from journal.reader import Reader
-from journal.store import Store
 from tests.builders.asked import ask, deliver
-from tests.builders.fleet import held, journal_file, swept, the_step, watched, writing
+from tests.builders.fleet import held, journal_file, swept, the_step, watched
 from tests.builders.held import TASK, a_held_step
 from tests.journal.raw_server import answer, serving
 
@@ -214,56 +211,3 @@ def an_intent_that_is_due_later(path, url):
         journal.task("keyed") as task,
     ):
         task.run(send, text="x")
-
-
-@pytest.mark.parametrize("is_late", [False, True])
-def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path, later, is_late):
-    job = deliver(ask(path))
-    index = job.step_index or 0
-    store = Store(path, agent="hook", role="agent")
-
-    def begin(tx):
-        mark = attempts.mark(tx, job.task_id, index, generation=0, decision_id=job.message_id)
-        assert journal_decisions.consume(tx, job.message_id, mark.attempt)
-        return mark
-
-    try:
-        mark = store.write(begin, sync=False)
-        if is_late:
-            later()
-        job = jobs.follow(job)
-        assert (job.state, "attempt 2 is under way" in job.sentence) == ("waiting_agent", True)
-        settled = partial(
-            attempts.settle,
-            mark=mark,
-            verdict="unknown",
-            kind="gateway",
-            http_status=504,
-            detail="",
-            retry_after_at=None,
-            output_json=None,
-        )
-        assert store.write(settled, sync=False)
-        job = jobs.follow(job)
-        assert (job.state, job.sentence.endswith("it sent attempt 2.")) == ("done", True)
-    finally:
-        store.close()
-
-
-def test_a_killed_attempt_without_an_outcome_ends_the_job_with_its_time(path, later):
-    job = deliver(ask(path))
-    store = Store(path, agent="hook", role="agent")
-
-    def begin(tx):
-        mark = attempts.mark(tx, job.task_id, 0, generation=0, decision_id=job.message_id)
-        assert journal_decisions.consume(tx, job.message_id, mark.attempt)
-
-    store.write(begin, sync=False)
-    store.close()
-    with writing(path) as connection:
-        connection.execute("UPDATE agent_boot SET ended_at = NULL, ended = NULL")
-        connection.commit()
-    assert "attempt 2 is under way" in jobs.follow(job).sentence
-    later()
-    job = jobs.follow(job)
-    assert (job.state, "its outcome is not on record" in job.sentence) == ("done", True)

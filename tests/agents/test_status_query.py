@@ -12,9 +12,8 @@ from agents import fleet, jobs
 from agents.decisions import Binding
 from journal import Journal, Request, clock, env, http_tool, inbox, tool
 from journal.errors import StepHeld, StepWaiting
-from journal.providers.profile import python_profile
 from journal.reader import Reader
-from tests.builders.fleet import a_person, held, journal_file, rows, swept, the_step, watched, writing
+from tests.builders.fleet import a_person, held, journal_file, swept, the_step, watched
 from tests.journal.agent import start
 from tests.journal.raw_server import RawServer, answer
 
@@ -203,78 +202,3 @@ def test_a_step_that_was_dispatched_again_meanwhile_is_not_asked_about(folder, f
     assert (job.state, "Nothing was asked." in job.sentence) == ("refused", True)
     assert not forge.asked
     assert not inbox.pending(path)
-
-
-@pytest.fixture
-def python_tool(folder):
-    """A journal with an unknown outcome of a tool that only its agent can ask."""
-    path = folder / "a.db"
-    with writing(path) as connection:
-        rows.a_boot(connection)
-        rows.a_task(connection)
-        rows.a_step(
-            connection,
-            status="pending",
-            output_json=None,
-            profile_json=python_profile(None, True, None).canonical,
-        )
-        rows.an_attempt(connection, verdict="unknown", kind="raised")
-    swept()
-    return path
-
-
-@pytest.fixture
-def later(tmp_path, monkeypatch):
-    """Move every clock by so many seconds."""
-    file = tmp_path / "clock"
-    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
-    return lambda seconds: file.write_text(str(seconds))
-
-
-def answered(path):
-    with writing(path) as connection:
-        rows.insert(
-            connection,
-            "agent_evidence",
-            task_id="t",
-            step_index=0,
-            attempt=1,
-            asked_at=clock.now_text(),
-            asked_boottime=1.0,
-            os_boot_id="os",
-            answer="exists",
-            source="tool",
-            revision=rows.BOOT + 90,
-        )
-
-
-@pytest.mark.parametrize("seconds", [0, 905])
-def test_the_agents_answer_ends_the_question_a_little_after_its_time_too(python_tool, later, seconds):
-    with held(python_tool):
-        job = query(python_tool)
-        inbox.remove(inbox.pending(python_tool)[0])
-        later(seconds)
-        assert jobs.follow(job).sentence == "The agent took the question in; it has not answered yet."
-        answered(python_tool)
-        job = jobs.follow(job)
-    assert (job.state, job.sentence) == ("done", "The provider says the effect exists.")
-
-
-def test_a_question_that_was_taken_in_and_not_answered_ends_a_minute_after_its_time(python_tool, later):
-    with held(python_tool):
-        job = query(python_tool)
-        inbox.remove(inbox.pending(python_tool)[0])
-        later(970)
-        job = jobs.follow(job)
-    assert (job.state, job.sentence) == ("done", "The agent took the question in and gave no answer.")
-
-
-def test_a_question_that_expired_undelivered_stays_expired_whatever_is_answered_later(python_tool, later):
-    job = query(python_tool)
-    later(901)
-    assert jobs.follow(job).state == "expired"
-    later(3600)
-    inbox.remove(inbox.pending(python_tool)[0])
-    answered(python_tool)
-    job = jobs.follow(job)
-    assert (job.state, job.sentence.startswith("Expired undelivered")) == ("expired", True)
