@@ -126,12 +126,14 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
 def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> Steps[bool]:
     """Sleep until the step is due; False where somebody ended it meanwhile. Past the deadline it is put off."""
     desk = session.desk
-    while until <= deadline and not session.is_closed():
+    while True:
         # Read first: what is decided after it ends the sleep.
         woken = _woken(session, desk.epoch())
         now: Step = yield Read(desk.store, lambda tx: steps.find(tx, step.task_id, step.step_index))
         if now.status != "pending":
             return False
+        if until > deadline or session.is_closed():
+            break
         # A message about another task ends a sleep too, and makes nothing due.
         if clock.wall() >= until or now.next_attempt_at != step.next_attempt_at:
             return True

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from journal import Request, StepAbandoned, StepWaiting, clock, gate, http_tool, inbox
-from tests.journal.agent import opened, soon, steps_of
+from tests.journal.agent import opened, soon, steps_of, task_row
 from tests.journal.operator import decide
 from tests.journal.raw_server import RawServer, answer, serving
 
@@ -102,3 +102,15 @@ def test_a_fetch_that_is_abandoned_while_it_waits_ends_at_once(path, world):
     finally:
         server.close()
     assert len(server.received) == 1
+
+
+def test_a_fetch_that_is_abandoned_while_it_is_sent_is_put_off_by_no_pause(path, world):
+    def script(connection: Any, request: bytes) -> None:
+        decide(path, "abandon", dispatches=0)
+        journal.take_messages()
+        answer(429, Retry_After="600")(connection, request)
+
+    journal = opened(path, world, max_wait=0)
+    with serving(script) as server, journal, journal.task("t") as task, pytest.raises(StepAbandoned):
+        task.run(fetching(server.url))
+    assert task_row(path, "t")["wait_reason"] is None
