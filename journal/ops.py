@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from journal import clock
+from journal import clock, threads
 from journal.interrupts import Interrupts
 from journal.store import Store
 from journal.transaction import Transaction
@@ -119,13 +119,13 @@ def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
+        return threads.run(coroutine)
     # A loop that runs cannot be entered again: recovery in an async script, a sync step in an async handler.
     done: Future[Any] = Future()
 
     def run() -> None:
         try:
-            done.set_result(context.run(asyncio.run, coroutine))
+            done.set_result(context.run(threads.run, coroutine))
         except BaseException as error:
             done.set_exception(error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import inspect
 import logging
@@ -16,7 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from journal import codec, intents, tasks
+from journal import codec, intents, tasks, threads
 from journal.errors import JournalFailed, StepkeeperError, StepUnwritten, leaves
 from journal.hands import Hands
 from journal.messages import Applied
@@ -24,7 +23,6 @@ from journal.models import Task as TaskRow
 from journal.recovery import RecoveryReport
 from journal.secrets import Secrets
 from journal.task import Interrupted, Task
-from journal.threads import DaemonThreads
 
 if TYPE_CHECKING:
     from journal.api import Journal
@@ -181,7 +179,7 @@ def run_task(journal: Journal, row: TaskRow) -> None:
     if inspect.iscoroutinefunction(function):
         # How the handler ended is on disk by then; an exit in an asyncio task of its own leaves the loop once more.
         with contextlib.suppress(SystemExit, KeyboardInterrupt):
-            asyncio.run(_run_async(journal, row.task_id, function, arguments))
+            threads.run(_run_async(journal, row.task_id, function, arguments))
         return
     task = journal.open_task(row.task_id)
     try:
@@ -193,7 +191,6 @@ def run_task(journal: Journal, row: TaskRow) -> None:
 
 
 async def _run_async(journal: Journal, task_id: str, function: Any, arguments: dict[str, Any]) -> None:
-    asyncio.get_running_loop().set_default_executor(DaemonThreads())
     task = journal.open_task(task_id)
     try:
         output = await function(task, **arguments)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from journal import codec, tasks
+from journal import codec, tasks, threads
 from journal.ending import record_end, stored_end
 from journal.errors import (
     Diverged,
@@ -111,7 +111,7 @@ class Task:
                     f"Task {self.task_id}: act met an async tool inside an event loop.",
                     hint="Make the function that chooses async too, and await act.",
                 )
-            return asyncio.run(output)
+            return threads.run(output)
         except StepFailed as error:
             return error
         finally:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
@@ -65,6 +66,13 @@ class DaemonThreads(ThreadPoolExecutor):
             self._free.release()
         # For the next one.
         self._given.put(None)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, with threads that keep no stopped process alive."""
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_default_executor(DaemonThreads())
+        return runner.run(coroutine)
 
 
 def _run(done: Future[Any], work: Callable[[], Any]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from journal import Journal, Reply, tool
+from journal.ops import Call, Steps, drive
 from journal.threads import DaemonThreads
 from tests.journal.agent import python
 
@@ -99,3 +101,22 @@ def test_a_process_ends_while_one_of_them_is_in_a_call():
         """
     )
     assert (done.returncode, done.stdout) == (0, "left\n")
+
+
+async def where() -> str:
+    return await asyncio.to_thread(lambda: threading.current_thread().name)
+
+
+def calls_where() -> Steps[str]:
+    """What recovery does with an async `status=`."""
+    return (yield Call(where))
+
+
+def test_every_loop_that_the_runtime_makes_has_them(path):
+    async def in_a_loop() -> str:
+        return drive(calls_where())
+
+    tell = tool(effect="read_only")(where)
+    with Journal(path, agent="a", tools=[tell]) as journal, journal.task("t") as task:
+        found = task.act(lambda: Reply("", calls=[{"name": "where", "arguments": {}}]))
+    assert [*found, drive(calls_where()), asyncio.run(in_a_loop())] == ["loop 0"] * 3
