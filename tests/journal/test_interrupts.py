@@ -10,7 +10,7 @@ import pytest
 
 from journal import TaskClosed, tool
 from journal.interrupts import Interrupts
-from journal.ops import Operation, Read, Steps, Write, drive
+from journal.ops import Read, Steps, Write, drive
 from tests.journal.agent import opened, rows, steps_of, task_row
 
 
@@ -117,8 +117,8 @@ def test_a_signal_between_giving_back_two_handlers_loses_neither_handler(monkeyp
 def test_only_a_write_is_guarded_because_a_read_that_is_cut_loses_nothing(path, world):
     with opened(path, world) as journal:
 
-        def handler_in(operation: type[Operation]) -> Steps[Any]:
-            return (yield operation(journal.store, lambda tx: signal.getsignal(signal.SIGINT)))  # type: ignore
+        def handler_in(operation: type[Read | Write]) -> Steps[Any]:
+            return (yield operation(journal.store, lambda tx: signal.getsignal(signal.SIGINT)))
 
         assert drive(handler_in(Read)) is signal.default_int_handler
         assert drive(handler_in(Write)) is not signal.default_int_handler

@@ -107,13 +107,13 @@ async def where() -> str:
     return await asyncio.to_thread(lambda: threading.current_thread().name)
 
 
-def calls_where() -> Steps[str]:
+def calls_where() -> Steps[Any]:
     """What recovery does with an async `status=`."""
     return (yield Call(where))
 
 
 def test_every_loop_that_the_runtime_makes_has_them(path):
-    async def in_a_loop() -> str:
+    async def in_a_loop() -> Any:
         return drive(calls_where())
 
     tell = tool(effect="read_only")(where)
