@@ -14,6 +14,14 @@ from journal.ops import Read, Steps, Write, drive
 from tests.journal.agent import opened, rows, steps_of, task_row
 
 
+@pytest.fixture(autouse=True)
+def at_a_terminal():
+    """Ctrl-C as a terminal has it: what is started in the background without one is made deaf to it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 @pytest.fixture
 def interrupted_write(monkeypatch):
     """Makes a real signal arrive while the store is inside its next write of a kind."""
