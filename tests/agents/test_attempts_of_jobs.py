@@ -7,32 +7,17 @@ from functools import partial
 import pytest
 
 from agents import jobs
-from journal import attempts, decisions, env
+from journal import attempts, decisions
 from journal.store import Store
 from tests.builders.asked import ask, deliver
-from tests.builders.fleet import swept, watched, writing
-from tests.builders.held import a_held_step
+from tests.builders.fleet import writing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def path(tmp_path, settings, server, monkeypatch):
-    """A held step whose request names a credential that nobody but its agent, which has gone, can resolve."""
-    monkeypatch.setenv("HOOK_URL", server.url)
-    watched(tmp_path, settings)
-    a_held_step(tmp_path / "hook.db", env("HOOK_URL"))
-    monkeypatch.delenv("HOOK_URL")
-    swept()
-    return tmp_path / "hook.db"
-
-
-@pytest.fixture
-def later(tmp_path, monkeypatch):
-    """Move every clock past a decision's life."""
-    file = tmp_path / "clock"
-    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
-    return lambda: file.write_text("901")
+def path(orphaned):
+    return orphaned
 
 
 def begun(store, job):

@@ -12,34 +12,20 @@ from django.db.models import F
 from agents import audit, decisions, jobs, leases, outcome, work
 from agents.decisions import Binding
 from agents.models import Job
-from journal import Journal, Request, clock, env, http_tool, inbox, recovery
+from journal import Journal, Request, clock, http_tool, inbox, recovery
 from journal.errors import StepWaiting
 from journal.reader import Reader
 from tests.builders.asked import ask, deliver
-from tests.builders.fleet import held, journal_file, swept, the_step, watched
-from tests.builders.held import TASK, a_held_step
+from tests.builders.fleet import held, journal_file, the_step
+from tests.builders.held import TASK
 from tests.journal.raw_server import answer, serving
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def path(tmp_path, settings, server, monkeypatch):
-    """A held step whose request names a credential that nobody but its agent, which has gone, can resolve."""
-    monkeypatch.setenv("HOOK_URL", server.url)
-    watched(tmp_path, settings)
-    a_held_step(tmp_path / "hook.db", env("HOOK_URL"))
-    monkeypatch.delenv("HOOK_URL")
-    swept()
-    return tmp_path / "hook.db"
-
-
-@pytest.fixture
-def later(tmp_path, monkeypatch):
-    """Move every clock past a decision's life."""
-    file = tmp_path / "clock"
-    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
-    return lambda: file.write_text("901")
+def path(orphaned):
+    return orphaned
 
 
 def outcomes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 
 import pytest
@@ -37,3 +38,23 @@ def agent(path):
     """A connection that writes the journal at `path`, as an agent has one."""
     with closing(writer(path)) as connection:
         yield connection
+
+
+@pytest.fixture
+def moved(tmp_path, monkeypatch):
+    """The file that says by how many seconds every clock is off."""
+    file = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
+    return file
+
+
+@pytest.fixture
+def clock_at(moved):
+    """A function that sets how far the clock is off, in seconds."""
+
+    def move(seconds: float) -> None:
+        new = moved.with_suffix(".new")
+        new.write_text(str(seconds))
+        os.replace(new, moved)
+
+    return move

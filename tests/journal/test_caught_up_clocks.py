@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import Any
 
 import pytest
@@ -15,18 +14,10 @@ from tests.journal.operator import decide, outcome
 
 
 @pytest.fixture
-def clock_at(tmp_path, monkeypatch):
-    """A function that sets how far the clock is off, in seconds; it begins a hundred seconds ahead."""
-    file = tmp_path / "clock"
-    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
-
-    def move(seconds: float) -> None:
-        new = file.with_suffix(".new")
-        new.write_text(str(seconds))
-        os.replace(new, file)
-
-    move(100)
-    return move
+def clock_at(clock_at):
+    """It begins a hundred seconds ahead."""
+    clock_at(100)
+    return clock_at
 
 
 def agent(path: Any, world: World, work: Any = None) -> Journal:

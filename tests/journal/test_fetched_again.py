@@ -14,13 +14,6 @@ from tests.journal.operator import decide
 from tests.journal.raw_server import RawServer, answer, serving
 
 
-@pytest.fixture
-def moved(tmp_path, monkeypatch):
-    file = tmp_path / "clock"
-    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
-    return file
-
-
 def fetching(url: str) -> Any:
     @http_tool(effect="read_only")
     def fetch() -> Request:

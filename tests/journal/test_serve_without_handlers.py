@@ -14,13 +14,6 @@ from journal.serve import Server, run_task
 from tests.journal.agent import opened, steps_of
 
 
-@pytest.fixture
-def moved(tmp_path, monkeypatch):
-    file = tmp_path / "clock"
-    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
-    return file
-
-
 def looked(server: Server) -> None:
     """What a server does when it looks, done to its end."""
     server._look()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from datetime import timedelta
 from typing import Any
@@ -15,20 +14,6 @@ from journal.ops import Read, Sleep
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of
 
 DAY = 86400
-
-
-@pytest.fixture
-def clock_at(tmp_path, monkeypatch):
-    """A function that sets how far the clock is off, in seconds."""
-    file = tmp_path / "clock"
-    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(file))
-
-    def move(seconds: float) -> None:
-        new = file.with_suffix(".new")
-        new.write_text(str(seconds))
-        os.replace(new, file)
-
-    return move
 
 
 def held_reason(path, task_id: str) -> Any:
