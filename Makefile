@@ -73,7 +73,7 @@ $(VENV)/.pinned: requirements.txt | $(BIN)/python
 
 $(VENV)/.pinned-dev: requirements-dev.txt $(VENV)/.pinned
 	@echo "Installing requirements-dev.txt into $(VENV) (hashes checked) ..."
-	@$(PIP) --require-hashes -r requirements-dev.txt
+	@$(PIP) --no-compile --require-hashes -r requirements-dev.txt # what is imported is compiled then
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.pinned

@@ -27,7 +27,8 @@ from journal.errors import JournalUnreadable, StepkeeperError
 log = logging.getLogger(__name__)
 
 SWEEP = 1.0  # seconds between two looks at every signature
-FIND = 10.0
+FIND = 3.0  # a look at the globs is cheap, and a new file is promised within ten
+TEND = 10.0
 SAMPLE = 30.0
 CANARY = 30.0
 BEAT = 3.5  # with the sweep's second it stays under the five that pages promise
@@ -55,12 +56,13 @@ class Watch:
         self._told: dict[int, str] = {}  # what the log was told of a journal last: each try finds the same again
         self._duties: tuple[tuple[str, float, Callable[[], None]], ...] = (
             ("find", FIND, self.find),
+            ("tend", TEND, self.tend),
             ("sweep", SWEEP, self.sweep),
             ("beat", SWEEP, self._beat),
             ("jobs", SWEEP, jobs.sweep),
             ("canary", CANARY, lambda: jobs.send_canary(watching_since=self._started_at)),
             ("sample", SAMPLE, disk_samples.sample),
-            ("alerts", FIND, lambda: alerts.evaluate(watching_since=self._started_at)),
+            ("alerts", TEND, lambda: alerts.evaluate(watching_since=self._started_at)),
             ("thin", THIN, disk_samples.thin),
         )
 
@@ -93,8 +95,11 @@ class Watch:
             self._do(name, duty)
 
     def find(self) -> None:
-        """Bring the journals' rows in line with the globs; look again at what could not be read before."""
+        """Bring the journals' rows in line with the globs."""
         discovery.refresh()
+
+    def tend(self) -> None:
+        """Look again at what could not be read before, and at what changes without a change of its file."""
         for row in JournalFile.objects.exclude(kind__in=("ok", VANISHED)):
             self._guarded(row, self._look_again)
         moving, due = liveness.journals_to_derive(), intents.journals_due()

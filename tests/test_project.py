@@ -133,4 +133,4 @@ def test_no_address_of_this_machine_or_of_a_registry_stands_in_the_project():
 def test_check_runs_what_ci_runs():
     ci = (CHECKOUT / ".ci/run").read_text(encoding="utf-8")
     assert ci.rstrip().endswith("make check </dev/null")
-    assert "chromium" in ci
+    assert "chromium-headless-shell >/dev/null || $install chromium >/dev/null" in ci

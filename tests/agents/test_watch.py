@@ -81,7 +81,7 @@ def test_a_journal_that_breaks_the_reading_is_one_card_and_comes_back(folder, mo
         assert (row.kind, row.sentence) == ("failed", "Reading it failed with RuntimeError.")
         assert journal_file(good).kind == "ok"
         assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["good"]
-    watch.find()
+    watch.tend()
     watch.sweep()
     assert journal_file(bad).kind == "ok"
     assert IndexedTask.objects.count() == 2
@@ -103,7 +103,7 @@ def test_a_journal_whose_sums_overflow_is_one_card_and_the_others_are_read(folde
     with caplog.at_level("ERROR"):
         for _ in range(3):
             watch.sweep()
-            watch.find()
+            watch.tend()
     assert journal_file(bad).sentence == "Reading it failed with OperationalError."
     assert journal_file(good).kind == "ok"
     assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["good"]

@@ -37,9 +37,10 @@ def watched(folder: Path, settings: object, *, pattern: str = "*.db") -> None:
 
 
 def swept() -> None:
-    """One find and one sweep, as watch does them."""
+    """One turn of what keeps the index, as watch does it."""
     watch = Watch()
     watch.find()
+    watch.tend()
     watch.sweep()
 
 
