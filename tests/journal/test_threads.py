@@ -119,4 +119,5 @@ def test_every_loop_that_the_runtime_makes_has_them(path):
     tell = tool(effect="read_only")(where)
     with Journal(path, agent="a", tools=[tell]) as journal, journal.task("t") as task:
         found = task.act(lambda: Reply("", calls=[{"name": "where", "arguments": {}}]))
-    assert [*found, drive(calls_where()), asyncio.run(in_a_loop())] == ["loop 0"] * 3
+    names = [*found, drive(calls_where()), asyncio.run(in_a_loop())]
+    assert [name.split()[0] for name in names] == ["loop"] * 3
