@@ -49,8 +49,9 @@ def _carry_out(job: Job) -> None:
         outcome.end(job, REFUSED, f"Refused: {why_not} Nothing was sent.")
         return
     if job.kind == QUERY_STATUS:
-        # Once it was posted, what was answered may have changed the step already.
-        if job.posted_at is None and (why_not := status_query.outdated(job, journal)):
+        # Once it was asked, what was answered may have changed the step already, also where a kill left it unmarked.
+        asked = job.posted_at is not None or job.result
+        if not asked and (why_not := status_query.outdated(job, journal)):
             outcome.end(job, REFUSED, f"Refused: {why_not} Nothing was asked.")
         elif status_query.ask(job, journal) == "asked":
             _take_in(job, journal)

@@ -8,12 +8,13 @@ import threading
 
 import pytest
 
-from agents import fleet, jobs
+from agents import fleet, jobs, leases
 from agents.decisions import Binding
+from agents.models import Job
 from journal import Journal, Request, clock, env, http_tool, inbox, tool
 from journal.errors import StepHeld, StepWaiting
 from journal.reader import Reader
-from tests.builders.fleet import a_person, held, journal_file, swept, the_step, watched
+from tests.builders.fleet import a_person, held, journal_file, rows, swept, the_step, watched, writing
 from tests.journal.agent import start
 from tests.journal.raw_server import RawServer, answer
 
@@ -202,3 +203,23 @@ def test_a_step_that_was_dispatched_again_meanwhile_is_not_asked_about(folder, f
     assert (job.state, "Nothing was asked." in job.sentence) == ("refused", True)
     assert not forge.asked
     assert not inbox.pending(path)
+
+
+def test_a_question_whose_worker_was_killed_once_it_had_asked_is_not_said_to_be_unasked(folder, forge, monkeypatch):
+    def killed(job):
+        raise SystemExit
+
+    path = an_unknown_outcome(folder / "a.db", forge)
+    forge.says = 200
+    with monkeypatch.context() as patched:
+        patched.setattr(leases, "posted", killed)
+        with pytest.raises(SystemExit):
+            query(path)
+    assert len(inbox.pending(path)) == 1
+    with writing(path) as connection:
+        rows.an_attempt(connection, attempt=2, verdict="unknown", kind="raised", revision=rows.BOOT * 2)
+    Job.objects.update(claimed_at=clock.wall() - 2 * leases.LEASE)
+    [job] = leases.sweep()
+    jobs.run(str(job.uuid))
+    job.refresh_from_db()
+    assert (job.state, "exists" in job.sentence) == ("done", True)
