@@ -204,6 +204,12 @@ def follow_query(job: Job, journal: JournalFile) -> None:
         return
     if not answer and not _is_pending(job, discovery.reader_for(journal)):
         answer = "The step is settled: there was nothing left to ask."
+    if not answer and (why_not := status_query.not_asked(job, journal)):
+        # Looked at again: an answer is written before its step is dispatched again.
+        answer = status_query.newest_answer(job, journal)
+        if not answer:
+            end(job, REFUSED, f"Refused: {why_not} No answer is on record; ask again if it is still wanted.")
+            return
     if not answer and _is_late(job, by=status_query.PATIENCE):
         answer = "The agent took the question in and gave no answer."
     if answer:

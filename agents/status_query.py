@@ -53,15 +53,29 @@ def outdated(job: Job, journal: JournalFile) -> str:
     """Why the step is not the one the question was asked about, as a sentence; empty where it is."""
     reader = discovery.reader_for(journal)
     step = _step(job, reader)
+    return _outdated(job, step, reader.attempts(step.task_id, step.step_index))
+
+
+def not_asked(job: Job, journal: JournalFile) -> str:
+    """Why the agent that took the question in had nothing to ask, as a sentence; empty where it may still answer."""
+    reader = discovery.reader_for(journal)
+    step = _step(job, reader)
+    attempts = reader.attempts(step.task_id, step.step_index)
+    if why_not := _outdated(job, step, attempts):
+        return why_not
+    # One of the dispatches that were shown: it was in flight when the question was taken in too.
+    return "An attempt of the step is in flight: nobody asks before it ends." if _in_flight(attempts, journal) else ""
+
+
+def _outdated(job: Job, step: Step, attempts: Sequence[Attempt]) -> str:
     shown = (job.key, job.payload_sha256, job.dispatches)
-    found = dispatches(reader.attempts(step.task_id, step.step_index))
-    if shown == (step.idempotency_key or "", step.payload_sha256 or "", found):
+    if shown == (step.idempotency_key or "", step.payload_sha256 or "", dispatches(attempts)):
         return ""
     return "The step has changed since it was asked about: its key, its payload or its dispatches are others."
 
 
 def newest_answer(job: Job, journal: JournalFile) -> str:
-    """What the newest evidence since the question, and until it expired, says; empty while there is none."""
+    """What the newest evidence since the question, up to PATIENCE past its time, says; empty while there is none."""
     if job.posted_at is None or job.step_index is None:
         return ""
     found = discovery.reader_for(journal).evidence(job.task_id, job.step_index)

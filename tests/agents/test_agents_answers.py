@@ -87,3 +87,39 @@ def test_a_question_that_expired_undelivered_stays_expired_whatever_is_answered_
     answered(python_tool)
     job = jobs.follow(job)
     assert (job.state, job.sentence.startswith("Expired undelivered")) == ("expired", True)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "why"),
+    [
+        (
+            {"attempt": 2, "verdict": "unknown", "kind": "raised"},
+            "Refused: The step has changed since it was asked about",
+        ),
+        ({"verdict": None, "kind": None, "ended_at": None}, "Refused: An attempt of the step is in flight"),
+    ],
+)
+def test_a_question_that_its_agent_found_nothing_to_ask_about_ends_at_once_and_can_be_asked_again(
+    python_tool, attempt, why
+):
+    with held(python_tool):
+        job = deliver(ask(python_tool, kind="query_status", decision=None))
+        inbox.remove(inbox.pending(python_tool)[0])
+        with writing(python_tool) as connection:
+            connection.execute("DELETE FROM agent_step_attempt WHERE attempt = ?", (attempt.get("attempt", 1),))
+            rows.an_attempt(connection, revision=rows.BOOT + 80, **attempt)
+        job = jobs.follow(job)
+        assert (job.state, job.sentence.startswith(why)) == ("refused", True)
+        assert job.sentence.endswith("No answer is on record; ask again if it is still wanted.")
+        assert ask(python_tool, kind="query_status", decision=None).uuid != job.uuid
+
+
+def test_an_answer_that_was_given_before_its_step_was_dispatched_again_is_the_questions(python_tool):
+    with held(python_tool):
+        job = deliver(ask(python_tool, kind="query_status", decision=None))
+        inbox.remove(inbox.pending(python_tool)[0])
+        answered(python_tool)
+        with writing(python_tool) as connection:
+            rows.an_attempt(connection, attempt=2, verdict="unknown", kind="raised", revision=rows.BOOT + 91)
+        job = jobs.follow(job)
+    assert (job.state, job.sentence) == ("done", "The provider says the effect exists.")
