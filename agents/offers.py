@@ -42,7 +42,8 @@ class Place:
 def offer(place: Place) -> Offer:
     """What works for a pending step of ours. Pure."""
     if place.hold_reason == "diverged" and place.task_status not in ENDED:
-        return Offer(no_replay="Nothing to approve: the handler's code asks for another step than the journal holds.")
+        why = "the handler's code asks for another step than the journal holds."
+        return Offer(no_replay=f"Nothing to approve: {why}", no_query=f"Nothing to ask: {why}")
     if place.effect == "mutating":
         kinds = _OF_AN_INTENT
     elif place.effect and place.hold_reason:

@@ -75,7 +75,7 @@ def nothing_to_decide(step: Step, dialect: str, offer: Offer, kind: str) -> str:
 
 def nothing_to_ask(step: Step, dialect: str, offer: Offer) -> str:
     """Why nobody can be asked about the step; empty where somebody can."""
-    return _settled_or_foreign(step, dialect) or offer.no_query or ("" if offer.kinds else offer.no_replay)
+    return _settled_or_foreign(step, dialect) or offer.no_query
 
 
 def _settled_or_foreign(step: Step, dialect: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 
 import pytest
@@ -70,6 +71,18 @@ def test_its_pages_name_the_step_and_the_difference_and_no_value(diverged):
     assert "9876" not in task + step
     decide = signed_in("operator").get(reverse("decide", args=[pk, "t", 0, "abandon"]))
     assert decide.status_code == 409
+
+
+@pytest.mark.parametrize(("name", "rest", "noun"), [("query", [], "ask"), ("decide", ["abandon"], "approve")])
+def test_a_pending_step_that_diverged_is_refused_in_the_words_of_what_was_wanted(diverged, name, rest, noun):
+    with contextlib.closing(sqlite3.connect(diverged, isolation_level=None)) as connection:
+        connection.execute(
+            "UPDATE agent_step_journal SET status = 'pending', hold_reason = 'diverged', output_json = NULL"
+            " WHERE step_index = 1"
+        )
+    answer = signed_in("operator").get(reverse(name, args=[builders.journal_file(diverged).pk, "t", 1, *rest]))
+    assert answer.status_code == 409
+    assert re.findall(r"Nothing to (\w+): the handler", text(answer)) == [noun]
 
 
 def test_with_the_old_code_it_leaves_the_queue(diverged):
