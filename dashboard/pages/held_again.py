@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from agents import lapse
-from agents.models import PendingIntent
+from agents.models import IndexedTask, PendingIntent
 from agents.models.pending_intent import HELD
 from dashboard.pages.opening import Opened
 from journal.models import Step, Task
@@ -35,7 +35,7 @@ def step(opened: Opened, found: Step, reasons: dict[int, str]) -> Step:
 
 
 def task(opened: Opened, found: Task, steps: Iterable[Step]) -> Task:
-    """The task; queued for a step that is held, one of these (a branch's too) or of the index's, it waits."""
+    """The task; queued for a step that is held, one of these or, a branch's too, of the index's, it waits."""
     if found.status != "queued":
         return found
     for each in chain(steps, _others(opened, found.task_id)):
@@ -47,7 +47,18 @@ def task(opened: Opened, found: Task, steps: Iterable[Step]) -> Task:
 
 
 def _others(opened: Opened, task_id: str) -> Iterator[Step]:
-    held = reasons(opened, task_id)
-    for index in sorted(held):
-        found = opened.reader.steps(task_id, after=index - 1, limit=1)
-        yield from (step(opened, each, held) for each in found if each.step_index == index)
+    for whose in _held_below(opened, task_id):
+        held = reasons(opened, whose)
+        for index in sorted(held):
+            found = opened.reader.steps(whose, after=index - 1, limit=1)
+            yield from (step(opened, each, held) for each in found if each.step_index == index)
+
+
+def _held_below(opened: Opened, task_id: str) -> list[str]:
+    """The task, and the queued branches below it of which the index says that they are held."""
+    held = IndexedTask.objects.filter(journal=opened.file, derived=HELD).order_by("task_id")
+    found = level = [task_id]
+    while level:
+        level = list(held.filter(parent_id__in=level).exclude(task_id__in=found).values_list("task_id", flat=True))
+        found = found + level
+    return found

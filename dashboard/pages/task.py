@@ -81,8 +81,7 @@ def build(opened: Opened, task: Task, *, after: int, reveal: bool, version: str)
     """
     own = read(opened, task.task_id, after=after, limit=LIMIT)
     below, left = task_groups.under(opened, task.task_id, limit=LIMIT) if after < 0 else ([], 0)
-    again = [step for each in below if each.held_again for step in each.material.steps]
-    task = held_again.task(opened, task, [*own.steps, *again])
+    task = held_again.task(opened, task, own.steps)
     shown = [Branch(task, 0, own), *below]
     frame = _frame(opened, task, shown, since=_end_of(opened, task.task_id, after))
     groups = tuple(task_groups.group(opened, each, frame.axis, reveal=reveal) for each in shown)

@@ -26,7 +26,6 @@ class Branch:
     task: Task
     depth: int
     material: Material
-    held_again: bool = False  # queued, and yet it waits for a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,7 @@ def under(opened: Opened, task_id: str, *, limit: int) -> tuple[list[Branch], in
     while waiting and len(found) < _MOST:
         task, depth = waiting.pop()
         material = read(opened, task.task_id, after=-1, limit=limit)
-        seen = held_again.task(opened, task, material.steps)
-        found.append(Branch(seen, depth, material, held_again=seen.status != task.status))
+        found.append(Branch(held_again.task(opened, task, material.steps), depth, material))
         children = opened.reader.children(task.task_id)
         if depth < _DEEPEST:
             waiting += [(child, depth + 1) for child in reversed(children)]

@@ -109,3 +109,12 @@ def test_of_a_branchs_step_the_parents_page_and_the_list_of_tasks_notice_too(app
     assert "Waits for a person at step 0 of its branch" in page
     assert "queued" not in page.lower().split("<main")[1]
     assert "queued" not in text(signed_in().get("/tasks/")).split("<tbody>")[1]
+
+
+@pytest.mark.parametrize("branch", ["b"])
+def test_of_a_branchs_step_a_later_page_of_the_parent_says_the_same_state_as_the_first(approved):
+    pk, pass_time = approved
+    pass_time(3600)
+    later = text(signed_in().get(reverse("task", args=[pk, "t"]) + "?after=0"))
+    assert "Waiting: held at step 0 of a branch: outcome unknown." in later
+    assert "Queued: the agent has not taken it yet." not in later
