@@ -46,14 +46,14 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, stored:
         if until is None:
             # What waits for a decision hides no intent of another branch, which needs none.
             intent = tasks.first_pending(tx, task_id, intents_only=True)
-            until = None if intent is None else _by_itself(tx, intent[2])
+            until = None if intent is None else _by_itself(tx, *intent[2:])
         tasks.wait(tx, task_id, reason, until)
         return reason.partition(":")[0]
     pending = tasks.first_pending(tx, task_id)
     if pending is not None:
         # Ended tasks are not recovered, so one with an open step does not end: that is settled, then it runs again.
         reason = f"unresolved: step {pending[1]} of {pending[0]} is pending"
-        tasks.wait(tx, task_id, reason, _by_itself(tx, pending[2]))
+        tasks.wait(tx, task_id, reason, _by_itself(tx, *pending[2:]))
         return "unresolved"
     if cause is not None:
         tasks.fail(tx, task_id, stored)
@@ -87,11 +87,15 @@ def _place(session: Session, cause: StepHeld | StepWaiting) -> str:
     return f"step {cause.step_index}{of}"
 
 
-def _by_itself(tx: Transaction, hold_reason: str | None) -> datetime | None:
+def _by_itself(tx: Transaction, hold_reason: str | None, due: str | None) -> datetime | None:
     """When a pending step is looked at again without a decision; None where it waits for one."""
-    if hold_reason == "clock_suspect":
+    if hold_reason not in (None, "clock_suspect"):
+        return None
+    if hold_reason == "clock_suspect" and tx.newest > tx.now:
         return _caught_up(tx)
-    return None if hold_reason is not None else clock.wall() + _SETTLE_LATER
+    # Never at once: what this run did not settle, the next one may not either.
+    later = clock.wall() + _SETTLE_LATER
+    return later if due is None else max(later, clock.parse(due))
 
 
 def _caught_up(tx: Transaction) -> datetime:

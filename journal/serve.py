@@ -50,6 +50,7 @@ class Server:
         self._wake = threading.Event()
         self._runs = Hands(concurrency, failed=self._failed, done=self._wake.set)
         self._errands = Hands(concurrency, failed=self._failed, done=self._wake.set)
+        self._taken: deque[Applied] = deque()
         self._waiting: deque[tuple[str, Callable[[], object]]] = deque()
         self._settled: dict[str, str] = {}
 
@@ -93,7 +94,11 @@ class Server:
 
     def _look(self) -> None:
         try:
-            self._waiting += [self._errand(applied) for applied in self._journal.take_messages()]
+            # No message says so again: what was taken stays here until it is an errand.
+            self._taken += self._journal.take_messages()
+            while self._taken:
+                self._waiting.append(self._errand(self._taken[0]))
+                self._taken.popleft()
             self._settle_what_no_run_comes_by()
             due = self._due() if self._runs.free else []
         except sqlite3.OperationalError as error:

@@ -138,20 +138,23 @@ def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
     return True
 
 
-def first_pending(tx: Transaction, task_id: str, *, intents_only: bool = False) -> tuple[str, int, str | None] | None:
-    """(task, step, hold reason) of a pending step of the task or of any of its branches.
+def first_pending(
+    tx: Transaction, task_id: str, *, intents_only: bool = False
+) -> tuple[str, int, str | None, str | None] | None:
+    """(task, step, hold reason, due time) of a pending step of the task or of any of its branches.
 
     One that is not held, then one that only the clock holds, comes before what waits for a person, whichever branch it
     is of: the task is looked at again by itself.
     """
     row = tx.one(
-        f"{_TREE} SELECT s.task_id, s.step_index, s.hold_reason FROM tree"
+        f"{_TREE} SELECT s.task_id, s.step_index, s.hold_reason, s.next_attempt_at FROM tree"
         " JOIN agent_step_journal s ON s.task_id = tree.task_id WHERE s.status = 'pending'"
         " AND (s.effect = 'mutating' OR NOT ?)"
-        " ORDER BY s.hold_reason IS NOT NULL, s.hold_reason <> 'clock_suspect', s.task_id, s.step_index LIMIT 1",
+        " ORDER BY s.hold_reason IS NOT NULL, s.hold_reason <> 'clock_suspect', s.next_attempt_at, s.task_id,"
+        " s.step_index LIMIT 1",
         (task_id, intents_only),
     )
-    return None if row is None else (row["task_id"], row["step_index"], row["hold_reason"])
+    return None if row is None else tuple(row)
 
 
 def fail(tx: Transaction, task_id: str, error_json: str) -> None:

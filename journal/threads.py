@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +29,7 @@ class DaemonThreads(ThreadPoolExecutor):
         self._limit = limit
         self._given: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._free = threading.Semaphore(0)
+        self._behind = 0  # calls that wait for a busy thread: the one that comes to them is not free before
         self._begun: list[threading.Thread] = []
         self._guard = threading.Lock()
         self._over = False
@@ -38,16 +40,8 @@ class DaemonThreads(ThreadPoolExecutor):
         with self._guard:
             if self._over:
                 raise RuntimeError("these threads were shut down")
-            if not self._free.acquire(blocking=False) and len(self._begun) < self._limit:
-                thread = threading.Thread(target=self._work, name=f"loop {len(self._begun)}", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError:
-                    # None more can be had: a busy one comes to it, and what a call came to must be written.
-                    if not self._begun:
-                        raise
-                else:
-                    self._begun.append(thread)
+            if not (self._free.acquire(blocking=False) or self._begin()):
+                self._behind += 1
             self._given.put(partial(_run, done, partial(function, *args, **kwargs)))
         return done
 
@@ -59,20 +53,44 @@ class DaemonThreads(ThreadPoolExecutor):
         for thread in self._begun if wait else ():
             thread.join()
 
+    def _begin(self) -> bool:
+        """Start one thread more; False where none may be, or none can be had beside those there are."""
+        if len(self._begun) == self._limit:
+            return False
+        thread = threading.Thread(target=self._work, name=f"loop {len(self._begun)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # A busy one comes to it: what a call came to must be written.
+            if not self._begun:
+                raise
+            return False
+        self._begun.append(thread)
+        return True
+
     def _work(self) -> None:
         while (work := self._given.get()) is not None:
             work()
             del work
-            self._free.release()
+            with self._guard:
+                if self._behind:
+                    self._behind -= 1
+                else:
+                    self._free.release()
         # For the next one.
         self._given.put(None)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, with threads that keep no stopped process alive."""
-    with asyncio.Runner() as runner:
+    runner = asyncio.Runner()
+    try:
         runner.get_loop().set_default_executor(DaemonThreads())
         return runner.run(coroutine)
+    finally:
+        # What it came to is told, also where no thread can be had to wait for the others.
+        with contextlib.suppress(RuntimeError):
+            runner.close()
 
 
 def _run(done: Future[Any], work: Callable[[], Any]) -> None:

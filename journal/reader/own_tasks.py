@@ -123,12 +123,16 @@ def boots(connection: sqlite3.Connection, *, limit: int) -> list[Boot]:
 
 
 def next_due(connection: sqlite3.Connection) -> datetime | None:
-    """The earliest time at which something of an unfinished task is due; reads what is unfinished, nothing else."""
+    """The earliest time at which something of an unfinished task is due; reads what is unfinished, nothing else.
+
+    A branch runs with its root: only its steps have times of their own.
+    """
     unfinished = "t.status IN ('queued', 'running', 'waiting')"
     found = rows.fetch(
         connection,
         "SELECT min(due) AS due FROM ("
         f"SELECT t.next_attempt_at AS due FROM agent_task AS t WHERE {unfinished} AND t.status = 'waiting'"
+        " AND t.parent_id IS NULL"
         f" UNION ALL SELECT s.next_attempt_at FROM {STEP_TABLE} AS s"
         f" CROSS JOIN agent_task AS t ON t.task_id = s.task_id WHERE s.status = 'pending' AND {unfinished})",
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from journal import Journal, StepHeld, steps
+from journal import Journal, StepHeld, clock, steps, tasks
 from journal.serve import run_task
 from tests.journal.agent import World, opened, serving, soon, status, steps_of, task_row
 from tests.journal.operator import decide, outcome
@@ -126,3 +127,44 @@ def test_a_branch_that_a_person_must_decide_hides_none_that_the_clock_alone_hold
     held = [steps_of(path, f"t/{name}")[0]["hold_reason"] for name in "ab"]
     assert held == ["unknown_outcome", "clock_suspect"]
     assert task_row(path, "t")["next_attempt_at"] is not None
+
+
+def test_what_the_clock_held_and_no_run_comes_to_is_looked_at_later_and_not_again_and_again(path, world, clock_at):
+    def before(task: Any) -> Any:
+        task.run(world.read, 1)
+        clock_at(0)
+        return task.run(world.blind, "x")
+
+    with agent(path, world, before) as journal:
+        run_task(journal, journal.submit("work", task_id="t"))
+    assert steps_of(path, "t")[1]["hold_reason"] == "clock_suspect"
+    clock_at(200)
+    with agent(path, world, lambda task: task.run(world.read, 2)) as journal:
+        task = journal.store.read(lambda tx: tasks.find(tx, "t"))
+        assert task is not None
+        run_task(journal, task)
+    found = task_row(path, "t")
+    assert found["wait_reason"].startswith("diverged")
+    assert clock.parse(found["next_attempt_at"]) - clock.wall() > timedelta(seconds=20)
+
+
+def test_a_task_beside_a_step_that_is_due_later_waits_as_long(path, world, monkeypatch):
+    monkeypatch.setattr("journal.ending._SETTLE_LATER", timedelta(0))
+    world.fail = TimeoutError("no answer")
+
+    def due(task: Any) -> None:
+        with task.branch("b") as branch:
+            branch.run(world.write, "x")
+
+    def held(task: Any) -> None:
+        with task.branch("a") as branch:
+            branch.run(world.blind, "x")
+
+    with opened(path, world, handlers={"work": due}, max_wait=0) as journal:
+        record = journal.submit("work", task_id="t")
+        run_task(journal, record)
+        journal.handlers["work"] = held
+        run_task(journal, record)
+    [intent], found = steps_of(path, "t/b"), task_row(path, "t")
+    assert found["wait_reason"] == "held: step 0 of t/a: unknown_outcome"
+    assert found["next_attempt_at"] == intent["next_attempt_at"]

@@ -55,6 +55,8 @@ def test_the_next_due_time_is_the_earliest_of_all_unfinished_tasks(path: Path, a
         a_task(agent, f"t{number}", status="waiting", next_attempt_at="2026-11-30T12:00:00.000000Z")
     a_task(agent, "ended", status="cancelled")
     a_step(agent, "ended", 0, status="pending", next_attempt_at="2026-11-28T12:00:00.000000Z")
+    # A branch runs with its root, whenever it was to run itself.
+    a_task(agent, "oldest/b", parent_id="oldest", status="waiting", next_attempt_at="2026-11-28T12:00:00.000000Z")
     assert Reader(path).next_due() == datetime(2026, 11, 29, 12, tzinfo=UTC)
     a_task(agent, "crashed", status="running")
     a_step(agent, "crashed", 0, status="pending", next_attempt_at="2026-11-29T11:00:00.000000Z")

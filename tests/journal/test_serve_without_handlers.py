@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from journal import StepWaiting, tool
+from journal import StepWaiting, steps, tool
 from journal.serve import Server, run_task
 from tests.journal.agent import opened, steps_of
+from tests.journal.operator import decide
 
 
 def looked(server: Server) -> None:
@@ -112,3 +114,28 @@ def test_what_only_a_run_of_its_task_can_do_is_looked_at_once(path, world, caplo
         looked(server)
     assert (len(world.asked), caplog.text.count("recovered: ")) == (1, 1)
     assert steps_of(path, "t")[0]["next_attempt_at"].startswith("2020")
+
+
+def test_a_message_that_was_taken_before_the_journal_could_not_be_read_is_carried_out_after(path, world, monkeypatch):
+    world.fail = TimeoutError("no answer")
+    with opened(path, world, max_wait=0) as journal:
+        scripted(journal, world, "t")
+        journal.store.write(lambda tx: steps.hold(tx, "t", 0, "quarantined", "because"), sync=False)
+    world.fail = None
+    sent = len(world.calls)
+    decide(path, "replay")
+    with opened(path, world) as journal:
+        server = Server(journal, 1)
+        root, failures = server._root, [sqlite3.OperationalError("unable to open database file")]
+
+        def once_unreadable(task_id: str) -> str:
+            if failures:
+                raise failures.pop()
+            return root(task_id)
+
+        monkeypatch.setattr(server, "_root", once_unreadable)
+        looked(server)
+        assert (failures, len(world.calls)) == ([], sent)
+        looked(server)
+    assert steps_of(path, "t")[0]["status"] == "committed"
+    assert len(world.calls) == sent + 1

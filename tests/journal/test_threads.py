@@ -60,9 +60,25 @@ def test_what_finds_no_further_thread_is_done_by_one_that_is_busy(monkeypatch):
             DaemonThreads(2).submit(int, "8")
     gate.set()
     assert (first.result(10), second.result(10)) == (True, 7)
-    third = threads.submit(int, "9")
+    # The thread that came to it is free once, not twice: two calls that wait for each other run in two threads.
+    pair = threading.Barrier(2)
+    both = [threads.submit(pair.wait, 10) for _ in range(2)]
     threads.shutdown()
-    assert third.result(0) == 9
+    assert [one.exception(10) for one in both] == [None, None]
+
+
+def test_what_a_call_came_to_is_told_where_no_thread_can_be_had_to_wait_for_the_others(monkeypatch):
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def value() -> int:
+        return 7
+
+    def called() -> Steps[Any]:
+        return (yield Call(value))
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert drive(called()) == 7
 
 
 def test_an_error_is_its_own_and_what_was_cancelled_before_it_began_does_not_run():
