@@ -60,8 +60,11 @@ def reader_for(journal: JournalFile) -> Reader:
     return Reader(journal.path)
 
 
-def refresh() -> None:
-    """Bring the rows in line with what the globs give, and each journal id with the one file that is the journal."""
+def refresh() -> bool:
+    """Bring the rows in line with what the globs give, and each journal id with the one file that is the journal.
+
+    Returns whether files were found that had no row.
+    """
     now, present = clock.wall(), [_storable(path) for path in paths()]
     known = set(JournalFile.objects.values_list("path", flat=True))
     found = {path: look(path) for path in present if path not in known}
@@ -79,6 +82,7 @@ def refresh() -> None:
             row.save(update_fields=["vanished_at", "kind", "signature"])
     for row in JournalFile.objects.filter(path__in=list(found)):
         apply(row, found[row.path])
+    return bool(found)
 
 
 def apply(row: JournalFile, state: JournalState) -> None:

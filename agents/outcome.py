@@ -196,10 +196,10 @@ def follow_query(job: Job, journal: JournalFile) -> None:
         if _is_late(job):
             end(job, EXPIRED, f"Expired undelivered: {_waiting(journal)}")
         else:
-            leases.hand_over(job, " ".join(filter(None, (job.result, _waiting(journal)))), result=job.result)
+            leases.hand_over(job, " ".join(filter(None, (_said(job), _waiting(journal)))), result=job.result)
         return
     # It was taken in; where the agent asks, its answer comes a little later.
-    answer = job.result or status_query.newest_answer(job, journal)
+    answer = _said(job) or status_query.newest_answer(job, journal)
     if not answer and job.state == EXPIRED:
         return
     if not answer and not _is_pending(job, discovery.reader_for(journal)):
@@ -216,6 +216,11 @@ def follow_query(job: Job, journal: JournalFile) -> None:
         _done(job, answer)
     else:
         leases.hand_over(job, "The agent took the question in; it has not answered yet.")
+
+
+def _said(job: Job) -> str:
+    """What the provider said; how recovery went on by it stands below."""
+    return job.result.partition("\n")[0]
 
 
 def _is_late(job: Job, *, by: timedelta = timedelta(0)) -> bool:

@@ -95,8 +95,9 @@ class Watch:
             self._do(name, duty)
 
     def find(self) -> None:
-        """Bring the journals' rows in line with the globs."""
-        discovery.refresh()
+        """Bring the journals' rows in line with the globs; a new file is sampled in the same turn."""
+        if discovery.refresh():
+            self._due.pop("sample", None)
 
     def tend(self) -> None:
         """Look again at what could not be read before, and at what changes without a change of its file."""

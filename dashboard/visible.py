@@ -37,7 +37,12 @@ def _cut(text: str, limit: int | None, pattern: re.Pattern[str]) -> SafeString:
     if limit is None or len(text) <= limit:
         return _marked(text, pattern)
     rest = len(text) - limit
-    return format_html('{}<span class="cut">… {} more characters</span>', _marked(text[:limit], pattern), f"{rest:,}")
+    return format_html(
+        '{}<span class="cut">… {} more character{}</span>',
+        _marked(text[:limit], pattern),
+        f"{rest:,}",
+        "s" if rest > 1 else "",
+    )
 
 
 def _marked(text: str, pattern: re.Pattern[str]) -> SafeString:

@@ -28,7 +28,7 @@ _PAGES = (
     ("audit", "Audit"),
     ("journals", "Journals"),
 )
-_BELONGS = {"task": "tasks", "step": "tasks", "decide": "pending", "job": "pending", "journal": "journals"}
+_BELONGS = {"task": "tasks", "step": "tasks", "decide": "pending", "query": "pending", "job": "pending"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class JobPage:
     step_href: str
     polls: bool
     version: str
+    rest: str
     detail: str
 
 
@@ -56,5 +57,6 @@ def page_of(job: Job, *, reveal: bool) -> JobPage:
         step_href=step_href,
         polls=job.is_open,
         version=f"{job.state}-{job.attempts}-{said:x}",
+        rest="\n".join(line for line in job.result.splitlines() if line not in job.sentence),
         detail=job.detail if reveal else "",
     )

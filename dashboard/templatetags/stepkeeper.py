@@ -76,7 +76,7 @@ def tool(effect: str | None, name: str) -> SafeString:
         word,
         known,
         visible.line(name, 120),
-        visible.plain(name[:TOOL_ON_HOVER]) + (f"… {rest:,} more characters" if rest > 0 else ""),
+        visible.plain(name[:TOOL_ON_HOVER]) + (f"… {wording.plural(rest, 'more character')}" if rest > 0 else ""),
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from django.db import OperationalError
 
 from agents import index
-from agents.models import Beat, IndexedModelCall, IndexedTask, Job
+from agents.models import Beat, IndexedModelCall, IndexedTask, Job, JournalFile
 from agents.watch import AlreadyWatching, Watch, hold
 from tests.builders.fleet import a_run, held, journal_file, rows, writing
 
@@ -35,6 +35,17 @@ def test_one_turn_finds_reads_samples_beats_and_asks_the_worker(folder):
     assert IndexedTask.objects.count() == 1
     assert Beat.objects.filter(name="watch").exists()
     assert Job.objects.get().kind == "canary"
+
+
+@pytest.mark.django_db
+def test_a_new_journal_is_found_and_sampled_though_the_next_sample_is_not_due(folder):
+    watch = Watch()
+    watch.turn(1000.0)
+    path = a_journal(folder / "late.db")
+    watch.turn(1002.0)
+    assert not JournalFile.objects.exists()
+    watch.turn(1003.0)
+    assert (journal_file(path).kind, journal_file(path).file_bytes) == ("ok", path.stat().st_size)
 
 
 @pytest.mark.django_db

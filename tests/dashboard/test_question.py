@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import re
 from datetime import timedelta
 
@@ -91,10 +92,14 @@ def test_what_the_page_shows_is_what_the_provider_is_asked(forge, asked_of, tmp_
     shown = dict(re.findall(r"<dt>([^<]+)</dt>\s*<dd>([^<]+)</dd>", headers))
     assert shown["Authorization"] == "Bearer ${FORGE_TOKEN}"
     assert TOKEN not in page
+    assert re.search(r'<a href="/pending/"[^>]* aria-current="page"', page)
     assert f"Query status now: asks 127.0.0.1:{forge.port}</button>" in page
     before = len(forge.received)
     job = deliver(Job.objects.get(uuid=client.post(url(), form(page)).headers["Location"].split("/")[-2]))
-    assert "no such effect" in job.result
+    after = html.unescape(text(client.get(reverse("job", args=[job.uuid]))))
+    headline, evidence, *_ = job.result.splitlines()
+    assert ("no such effect" in headline, job.sentence) == (True, headline)
+    assert [after.count(line) for line in (headline, evidence)] == [1, 1]
     head, canary = (request.decode().split("\r\n") for request in forge.received[before : before + 2])
     assert head[0] == f"GET /operations/{key}?full=1 HTTP/1.1"
     assert canary[0] == "GET /repos/x HTTP/1.1"
