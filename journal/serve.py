@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("journal")
 _LOOK_SECONDS = 0.5
 _ALL = 1_000_000
+# A full disk makes every errand in vain, and some ask a provider before they write.
+_FULL_SECONDS = 5.0
 # A step that is due later than this is scheduled instead of slept for: another task takes the place (law 9).
 _SLEEP_IN_PLACE = timedelta(seconds=2)
 # How long handlers may finish the step they are in after SIGTERM; whatever is cut short is recovered.
@@ -53,6 +55,7 @@ class Server:
         self._taken: deque[Applied] = deque()
         self._waiting: deque[tuple[str, Callable[[], object]]] = deque()
         self._settled: dict[str, str] = {}
+        self._full_until = 0.0
 
     def run(self) -> None:
         """Recover, then serve until SIGTERM or SIGINT (in the main thread) or JournalFailed."""
@@ -106,7 +109,8 @@ class Server:
             _log.warning("the journal cannot be used just now: %s", error)
             return
         # One hand at a time settles what belongs to one task.
-        for name, work in [self._waiting.popleft() for _ in range(len(self._waiting))]:
+        errands = len(self._waiting) if time.monotonic() >= self._full_until else 0
+        for name, work in [self._waiting.popleft() for _ in range(errands)]:
             if self._runs.has(name) or not self._errands.take(name, partial(self._do, name, work)):
                 self._waiting.append((name, work))
         for task in due:
@@ -125,6 +129,7 @@ class Server:
         try:
             work()
         except sqlite3.OperationalError:
+            self._full_until = time.monotonic() + _FULL_SECONDS
             self._waiting.append((name, work))
             raise
 

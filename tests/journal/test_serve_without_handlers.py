@@ -79,7 +79,7 @@ def test_what_only_the_clock_holds_is_sent_once_it_has_caught_up(path, world, mo
     assert len(world.calls) == 2
 
 
-def test_what_meets_a_full_disk_is_settled_once_there_is_room(path, world, moved):
+def test_what_meets_a_full_disk_is_settled_after_a_pause_once_there_is_room(path, world, moved):
     world.fail = TimeoutError("no answer")
     with opened(path, world, max_wait=0) as journal:
         scripted(journal, world, "t")
@@ -91,6 +91,9 @@ def test_what_meets_a_full_disk_is_settled_once_there_is_room(path, world, moved
         looked(server)
         assert steps_of(path, "t")[0]["status"] == "pending"
         journal.store._connection.execute("PRAGMA query_only = 0")
+        looked(server)
+        assert steps_of(path, "t")[0]["status"] == "pending"
+        server._full_until = time.monotonic()
         looked(server)
         assert steps_of(path, "t")[0]["status"] == "committed"
     assert len(world.calls) == 2
