@@ -47,7 +47,7 @@ soak: install-dev
 
 # The acceptance list N times in a row; the first failure ends it, and so does a machine without a browser (CI=true).
 accept: install-dev
-	@for i in $$(seq $(N)); do echo "acceptance run $$i of $(N)"; CI=true $(PYTEST) -q -n 2 --dist loadgroup -m accept || exit 1; done
+	@for i in $$(seq $(N)); do echo "acceptance run $$i of $(N)"; CI=true $(PYTEST) -q -n 3 --dist loadgroup -m accept || exit 1; done
 
 lock: install-dev
 	$(COMPILE) pyproject.toml --group dashboard --output-file requirements.txt
