@@ -8,7 +8,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from journal import codec, tasks, threads
@@ -131,9 +130,10 @@ class Task:
     def branch(self, name: str) -> Task:
         """Open the child task `<task_id>/<name>` with steps of its own, for this thread or asyncio task.
 
-        Use it with `with`. Raises UsageError for a name used before in this run of the task, InvalidArguments for a new
-        one that holds a credential.
+        Use it with `with`. Raises TaskClosed after a step that must wait, as `run` does, UsageError for a name used
+        before in this run of the task, InvalidArguments for a new one that holds a credential.
         """
+        self._refuse_after_end()
         if not name or name in self._branches:
             raise UsageError(
                 f"Branch {name!r} of {self.task_id}: names are not empty and used once.", hint="Number the branches."
@@ -148,9 +148,7 @@ class Task:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.leave(error)
 
     def leave(self, error: BaseException | None, output: object = None) -> None:
@@ -187,14 +185,17 @@ class Task:
             )
         if self._journal.stopping:
             raise Interrupted(f"Task {self.task_id}: the process is stopping.")
+        self._refuse_after_end()
+        index, self._next = self._next, self._next + 1
+        return index
+
+    def _refuse_after_end(self) -> None:
         if self._ended_by is not None:
             why = str(self._ended_by) or type(self._ended_by).__name__
             raise TaskClosed(
                 f"Task {self.task_id}: takes no further step in this process, after: {why}",
                 hint="Let the error leave the handler; the task goes on when the step is settled.",
             )
-        index, self._next = self._next, self._next + 1
-        return index
 
     def _drive(self, steps: Steps[T], *, asynchronous: bool) -> Any:
         if asynchronous:

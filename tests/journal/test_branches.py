@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from journal import OutcomeUnknown, StepWaiting, UnorderedStep, UsageError, tool
+from journal import OutcomeUnknown, StepHeld, StepWaiting, TaskClosed, UnorderedStep, UsageError, tool
 from tests.journal.agent import opened, rows, task_row
 
 
@@ -142,3 +142,25 @@ def test_a_handler_that_fails_beside_an_open_step_does_not_end_its_task(path, wo
         handler(task)
     row = task_row(path, "t")
     assert (row["status"], row["wait_reason"]) == ("waiting", "unresolved: step 0 of t/a is pending")
+
+
+def test_a_task_whose_step_is_held_opens_no_branch(path, world):
+    world.fail = TimeoutError("lost")
+    for expected in (OutcomeUnknown, StepHeld):
+        with opened(path, world) as journal, journal.task("t") as task:
+            with pytest.raises(expected):
+                task.run(world.blind, "first")
+            with pytest.raises(TaskClosed, match="no further step"):
+                task.branch("fallback")
+    assert world.calls == [("blind", "first")]
+    assert [row["task_id"] for row in rows(path, "SELECT task_id FROM agent_task")] == ["t"]
+    assert task_row(path, "t")["status"] == "waiting"
+
+
+def test_a_task_that_was_left_opens_no_branch(path, world):
+    with opened(path, world) as journal:
+        with journal.task("t") as task:
+            task.run(world.read, 1)
+        with pytest.raises(TaskClosed, match="it was left"):
+            task.branch("late")
+    assert task_row(path, "t")["status"] == "completed"
