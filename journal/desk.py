@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from journal import attempts, clock, codec, decisions, evidence, freeze, requests, steps
 from journal.actions import Now
@@ -121,7 +121,24 @@ def tool_lacks(desk: Desk, step: Step, *, asks: bool = False) -> str | None:
         return f"The tool {name} is not among this agent's tools."
     if tool.transport != "python" or tool.effect != "mutating":
         return f"The tool {name} is another kind of tool now than when this step was begun."
-    return f"The tool {name} has no status= any more." if asks and tool.status is None else None
+    if asks:
+        return f"The tool {name} has no status= any more." if tool.status is None else None
+    misfit = _misfit(tool, codec.loads(step.arguments_json or "{}"))
+    return f"The tool {name} no longer takes the stored arguments: {misfit}; it was not called." if misfit else None
+
+
+def _misfit(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Why stored arguments no longer bind to the tool's parameters; empty where they do."""
+    named = [
+        # Stored by name, they are given by place where they must be.
+        one.replace(kind=one.POSITIONAL_OR_KEYWORD) if one.kind is one.POSITIONAL_ONLY else one
+        for one in tool.signature.parameters.values()
+    ]
+    try:
+        tool.signature.replace(parameters=named).bind(**arguments)
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def hold(desk: Desk, step: Step, reason: str, why: str, *, arrived: bool = True) -> Steps[None]:

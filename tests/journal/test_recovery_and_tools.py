@@ -11,7 +11,7 @@ import pytest
 
 from journal import Journal, StepHeld, http_tool, tool
 from journal.request import Request
-from tests.journal.agent import World, opened, steps_of, task_row
+from tests.journal.agent import World, opened, rows, steps_of, task_row
 from tests.journal.operator import decide
 
 
@@ -105,3 +105,44 @@ def test_a_tool_that_lost_its_status_is_not_asked(path, world):
         assert journal.recover().held == 1
     step = steps_of(path, "t")[0]
     assert (step["hold_reason"], step["hold_detail"]) == ("tool_missing", "The tool once has no status= any more.")
+
+
+def _takes_less(call: Any) -> str:
+    raise AssertionError("it takes none of the stored arguments")
+
+
+def _takes_more(call: Any, path: str, text: str, mode: int) -> str:
+    raise AssertionError("it needs an argument that was not stored")
+
+
+@pytest.mark.parametrize("other", [_takes_less, _takes_more])
+def test_a_tool_that_no_longer_takes_the_stored_arguments_uses_up_no_dispatch(path, world, other):
+    interrupted(path, world, world.write)
+    changed = tool(effect="mutating", name="write", keyed=timedelta(hours=24))(other)
+    with Journal(path, agent="triage", tools=[changed]) as journal:
+        for _ in range(6):
+            report = journal.recover()
+            assert (report.held, report.waiting) == (1, 0)
+        with pytest.raises(StepHeld) as held, journal.task("t") as task:
+            task.run(changed, **({} if other is _takes_less else {"path": "x", "text": "", "mode": 1}))
+    assert held.value.reason == "tool_missing"
+    assert "no longer takes the stored arguments" in str(held.value)
+    with opened(path, world) as journal:
+        assert journal.recover().settled == 1
+    assert world.names() == ["write"]
+    attempts = rows(path, "SELECT attempt, verdict FROM agent_step_attempt ORDER BY attempt")
+    assert [row["verdict"] for row in attempts] == ["unknown", "applied"]
+
+
+def test_stored_arguments_given_by_place_alone_still_fit(path, world):
+    @tool(effect="mutating", keyed=timedelta(hours=24))
+    def place(name: str, /, **more: Any) -> str:
+        if world.fail is not None:
+            raise world.fail
+        world.calls.append((name, more))
+        return name
+
+    interrupted(path, world, place)
+    with Journal(path, agent="triage", tools=[place]) as journal:
+        assert journal.recover().settled == 1
+    assert world.calls == [("x", {})]
