@@ -95,14 +95,14 @@ def inode(path: Path) -> int | None:
 
 
 def refused(path: Path, error: sqlite3.Error | OSError) -> JournalUnreadable:
-    """What kept the writer from opening the journal: damage, or something about the volume that passes."""
+    """What kept a writer from opening or writing the journal: damage, or something about the volume that passes."""
     if _is_damage(error):
         return JournalUnreadable(
             f"Journal {path.name}: {error}.", kind="damaged", hint="Run `python -m journal check` on it."
         )
     cause = error.strerror if isinstance(error, OSError) else error
     return JournalUnreadable(
-        f"Journal {path.name}: it cannot be opened for writing: {cause}.",
+        f"Journal {path.name}: it cannot be written: {cause}.",
         kind="unwritable",
         hint="Free disk space, or let this user write the file and its folder, then start again: nothing was lost.",
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 from pathlib import Path
 
-from journal import dialects
+from journal import connection, dialects
 from journal.cli.codes import OK, WAITS
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable, UsageError
@@ -25,7 +26,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"Journal {clean(options.file)}: of another maker; stepkeeper only reads it.")
     from journal.recovery import reconcile_file
 
-    report = reconcile_file(Path(options.file), role="cli", wait=options.wait)
+    path = Path(options.file)
+    try:
+        report = reconcile_file(path, role="cli", wait=options.wait)
+    except (sqlite3.Error, OSError) as error:
+        # A damaged page or a full disk that was met only after the file had been opened.
+        raise connection.refused(path, error) from error
     waits = bool(report.held or report.waiting or report.left)
     if options.json:
         print(
