@@ -157,10 +157,10 @@ class Journal:
 
     def open_task(self, task_id: str, *, parent_id: str | None = None) -> Task:
         """Open a task or a branch: one opening at a time in this process."""
+        check_task_id(task_id)
         with self._mutex:
             if task_id in self._open:
                 raise UsageError(f"Task {task_id}: it is open in this process already.", hint="Open a task once.")
-            check_task_id(task_id)
             run, stored = self.store.write(
                 lambda tx: (tasks.start(tx, task_id, agent=self.agent, parent_id=parent_id), steps.count(tx, task_id)),
                 sync=False,

@@ -33,7 +33,7 @@ from journal.protocol import tool_step
 from journal.refused import called_step
 from journal.reply import call_of
 from journal.session import Session
-from journal.task_ids import check_task_id
+from journal.task_ids import check_task_id, check_text
 from journal.tools import Tool, require_tool
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class Task:
         before in this run of the task, InvalidArguments for a new one that holds a credential.
         """
         self._refuse_after_end()
+        check_text(name, "Branch")
         if not name or name in self._branches:
             raise UsageError(
                 f"Branch {name!r} of {self.task_id}: names are not empty and used once.", hint="Number the branches."

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from journal import OutcomeUnknown, TaskClosed, UsageError, tool
+from journal import OutcomeUnknown, TaskClosed, UsageError, post_submit, tool
 from tests.journal.agent import opened, rows, steps_of, task_row
 
 
@@ -117,3 +117,14 @@ def test_any_text_is_a_task_id(path, world, task_id):
 def test_what_cannot_be_a_task_id_is_refused(path, world, task_id):
     with opened(path, world) as journal, pytest.raises(UsageError, match="Task id"):
         journal.task(task_id)
+
+
+@pytest.mark.parametrize("given", [42, None, b"x", ["x"]])
+def test_an_id_that_is_no_text_is_refused_with_its_type(path, world, given):
+    with opened(path, world, handlers={"h": lambda task: None}) as journal, journal.task("t") as task:
+        for name in (journal.task, task.branch, lambda it: journal.submit("h", task_id=it)):
+            with pytest.raises(UsageError, match=rf"{type(given).__name__}, not str.*str\(…\)"):
+                name(given)
+        with pytest.raises(UsageError, match="not str"):
+            post_submit(path, "h", task_id=given)
+    assert [row["task_id"] for row in rows(path, "SELECT task_id FROM agent_task")] == ["t"]
