@@ -8,7 +8,7 @@ import sqlite3
 from journal import dialects, schema
 from journal.errors import JournalUnreadable
 from journal.journal_state import JournalState
-from journal.reader import connect, faults
+from journal.reader import connect, faults, rows
 from journal.reader.files import Looked, look
 from journal.reader.header import Header, header
 
@@ -45,6 +45,7 @@ KINDS = (
     "too_slow",
     "too_big",
 )
+_STEP_COLUMNS = frozenset(rows.STEP.split(", "))
 
 
 def inspect(
@@ -78,13 +79,15 @@ def require(found: Header, name: str) -> dialects.Dialect | None:
             kind="newer",
             hint="Upgrade stepkeeper here; its agent is not affected.",
         )
-    if found.is_ours and found.user_version < 0:
+    # Our tables and their version come in one transaction: no agent opens a file that has them at version 0.
+    if found.is_ours and (found.user_version < 0 or (found.user_version == 0 and found.columns)):
         raise JournalUnreadable(
             f"Journal {shown}: schema {found.user_version}, which no version of stepkeeper wrote.",
             kind="damaged",
-            hint="Put back a copy of the file.",
+            hint="Put back a copy of the file. One restored from a dump has lost its version: "
+            f"`PRAGMA user_version = {schema.CURRENT_VERSION}` gives it back.",
         )
-    if found.foreign is None and not (found.is_ours and found.columns):
+    if found.foreign is None and not (found.is_ours and found.columns >= _STEP_COLUMNS):
         cause = (
             "agent_step_journal lacks the columns of a journal."
             if found.columns
@@ -130,6 +133,8 @@ def _describe(connection: sqlite3.Connection, name: str, looked: Looked) -> Jour
             sqlite_version=sqlite3.sqlite_version,
             warnings=looked.warnings,
         )
+    # What every list asks for: a file without it is refused here already, in the words the list would have.
+    connection.execute(f"SELECT {rows.TASK} FROM agent_task LIMIT 0")
     meta = {str(key): str(value) for key, value in connection.execute("SELECT key, value FROM journal_meta LIMIT 50")}
     newest = [connection.execute(f"SELECT max(revision) FROM {table}").fetchone()[0] for table in REVISED]
     boot = connection.execute("SELECT max(boot) FROM agent_boot").fetchone()[0]

@@ -49,6 +49,11 @@ def _version(path: Path, number: int) -> None:
         connection.execute(f"PRAGMA user_version = {number}")
 
 
+def _renamed_column(path: Path) -> None:
+    with closing(writer(a_journal(path))) as connection:
+        connection.execute("ALTER TABLE agent_step_journal RENAME COLUMN hold_reason TO why")
+
+
 def _other_tables(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
@@ -89,6 +94,8 @@ CASES = {
     "cut at a page's end": (_half, "truncated"),
     "newer than us": (lambda path: _version(path, 99), "newer"),
     "of a version below all": (lambda path: _version(path, -5), "damaged"),
+    "our tables at version 0": (lambda path: _version(path, 0), "damaged"),
+    "a step table of ours that lacks a column": (_renamed_column, "foreign_tables"),
     "somebody's notes": (_other_tables, "foreign_tables"),
     "a step table of other columns": (_odd_step_table, "foreign_tables"),
     "2 GB of nothing": (_sparse, "not_a_database"),
