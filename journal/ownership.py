@@ -90,6 +90,13 @@ class Lock:
 
 def taken(journal: Path, *, role: str, wait: float) -> Lock:
     """The journal's lock, taken. Raises JournalBusy, and JournalUnreadable where its file cannot be opened."""
+    if journal.is_dir():
+        # Before its lock: the file would be left beside somebody's folder.
+        raise JournalUnreadable(
+            f"Journal {journal.name}: it is a folder.",
+            kind="folder",
+            hint="Name a file inside it, for example agent.db.",
+        )
     lock = Lock(journal, role=role)
     try:
         lock.acquire(wait=wait)

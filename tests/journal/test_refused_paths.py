@@ -23,7 +23,7 @@ def test_a_file_of_somebody_else_is_left_as_it_was(path):
 
 
 @pytest.mark.parametrize(
-    ("data", "kind"), [(b"not a database, but long enough to look like one" * 50, "damaged"), (None, "unwritable")]
+    ("data", "kind"), [(b"not a database, but long enough to look like one" * 50, "damaged"), (None, "folder")]
 )
 def test_what_is_no_database_is_refused_in_a_sentence(path, data, kind):
     if data is None:
@@ -33,6 +33,8 @@ def test_what_is_no_database_is_refused_in_a_sentence(path, data, kind):
     with pytest.raises(JournalUnreadable, match=r"Journal j\.db") as caught:
         opened(path, World())
     assert caught.value.kind == kind
+    if data is None:
+        assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 def test_an_agent_that_starts_on_a_full_disk_is_told_so_and_starts_later(path):
