@@ -55,12 +55,14 @@ def _with(desk: Desk, tool: Tool) -> Mapping[str, Tool]:
     return {**desk.tools, tool.name: tool}
 
 
-def check_divergence(session: Session, step: Step, new: steps.NewStep, defaults: Mapping[str, Any]) -> Steps[bool]:
+def check_divergence(
+    session: Session, step: Step, new: steps.NewStep, defaults: Mapping[str, Any], *, registered: bool = True
+) -> Steps[bool]:
     """Raise Diverged, naming the first difference, unless the code asks for the step the journal holds.
 
     True where the arguments differ and the tool takes the stored ones (`drift="stored"`).
     """
-    found = difference(step, new, defaults)
+    found = difference(step, new, defaults, registered=registered)
     if found is None:
         if step.hold_reason == "diverged":
             yield Write(session.desk.store, lambda tx: steps.clear_divergence(tx, step.task_id, step.step_index))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from journal import codec, failures, keys, steps
@@ -35,12 +36,11 @@ def called_step(session: Session, tool: Tool | None, index: int, call: Any) -> S
     except InvalidArguments as error:
         refusal = error
     # Not inside the `except`: the failure's traceback would show the refusal as the model worded it.
-    effect = "read_only" if tool is None else tool.effect
-    return (yield from _refused_step(session, name, effect, index, given, refusal))
+    return (yield from _refused_step(session, name, tool, index, given, refusal))
 
 
 def _refused_step(
-    session: Session, name: str, effect: str, index: int, arguments: Any, error: InvalidArguments
+    session: Session, name: str, tool: Tool | None, index: int, arguments: Any, error: InvalidArguments
 ) -> Steps[Any]:
     """Store the refusal as this step's failure and raise it; a resume raises the same from the journal."""
     desk = session.desk
@@ -51,7 +51,7 @@ def _refused_step(
         task_id=session.task_id,
         step_index=index,
         tool_name=name,
-        effect=effect,
+        effect="read_only" if tool is None else tool.effect,
         key=keys.key(session.task_id, index, text),
         arguments_json=text,
     )
@@ -62,7 +62,9 @@ def _refused_step(
         if stored is not None and stored.status == "pending" and stored.effect == "mutating":
             stored = yield from settle(desk, session.task_id, index)
         if stored is not None:
-            yield from check_divergence(session, stored, new, {})
+            # What became a credential since is hidden in the text to be stored, and not in the stored one.
+            shown = replace(stored, arguments_json=desk.secrets.hide_json(stored.arguments_json or "{}"))
+            yield from check_divergence(session, shown, new, {}, registered=tool is not None)
             if stored.status != "pending":
                 return stored_outcome(session, stored)
 
