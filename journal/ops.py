@@ -112,7 +112,21 @@ def _perform(operation: Operation, interrupts: Interrupts) -> Any:
             time.sleep(min(left, _WAKE_SECONDS))
         return None
     value = operation.function()
-    return _finished(value) if inspect.iscoroutine(value) else value
+    return _finished(_awaited(value)) if _is_unfinished(value) else value
+
+
+def _is_unfinished(value: Any) -> bool:
+    return inspect.isawaitable(value) or isinstance(value, Future)
+
+
+async def _awaited(value: Any) -> Any:
+    """What a call comes to: what it gave to be awaited has done nothing yet, or not all of it."""
+    while _is_unfinished(value):
+        result = await (asyncio.wrap_future(value) if isinstance(value, Future) else value)
+        if result is value:
+            break
+        value = result
+    return value
 
 
 def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -173,7 +187,7 @@ async def _perform_async(operation: Operation, cancelled: list[asyncio.Cancelled
         value = operation.function()
     else:
         value = await _in_thread(operation.function, cancelled)
-    return await value if inspect.isawaitable(value) else value
+    return await _awaited(value)
 
 
 async def _in_thread(function: Callable[[], Any], cancelled: list[asyncio.CancelledError]) -> Any:

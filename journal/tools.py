@@ -11,6 +11,7 @@ from typing import Any, Literal
 from journal import codec
 from journal.errors import InvalidArguments, UsageError
 from journal.request import Request
+from journal.signature import refuse_generator, signature_of
 
 ToolEffect = Literal["read_only", "mutating"]
 Drift = Literal["refuse", "stored"]
@@ -137,9 +138,11 @@ def tool(
         )
     if keyed is not None and keyed <= timedelta(0):
         raise UsageError(f"tool: keyed={keyed} is not a positive time.")
+    if status is not None:
+        refuse_generator(status)
 
     def declare(function: Callable[..., Any]) -> Tool:
-        signature, takes_call = _signature(function)
+        signature, takes_call = signature_of(function)
         return Tool(
             name=_check_name(name or function.__name__),
             effect=effect,
@@ -170,7 +173,7 @@ def http_tool(
     _check_effect(effect)
 
     def declare(function: Callable[..., Any]) -> Tool:
-        signature, takes_call = _signature(function)
+        signature, takes_call = signature_of(function)
         if takes_call:
             raise UsageError(f"http_tool {function.__name__}: takes no `call`; the profile places the key.")
         return Tool(
@@ -217,20 +220,6 @@ def _result_of(coroutine: Coroutine[Any, Any, Any], name: str) -> Any:
         return stop.value
     coroutine.close()
     raise UsageError(f"http_tool {name}: awaits something.", hint="It only makes a Request of its arguments.")
-
-
-def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
-    signature = inspect.signature(function)
-    kept = [parameter for name, parameter in signature.parameters.items() if name != "call"]
-    for parameter in kept:
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            raise UsageError(
-                f"Tool {function.__name__}: *{parameter.name} has no names to store.", hint="Take a list instead."
-            )
-    call = signature.parameters.get("call")
-    if call is not None and call.kind in (call.POSITIONAL_ONLY, call.VAR_KEYWORD):
-        raise UsageError(f"Tool {function.__name__}: `call` is given by name.", hint="Write it as a plain parameter.")
-    return signature.replace(parameters=kept), call is not None
 
 
 def _check_name(name: str) -> str:

@@ -97,6 +97,28 @@ def test_a_tool_that_cannot_be_kept_is_refused_when_it_is_declared(declare):
         declare()(lambda: 1)
 
 
+@pytest.mark.parametrize(
+    "declare",
+    [
+        tool(effect="mutating"),
+        tool(effect="read_only"),
+        http_tool(effect="mutating"),
+        lambda function: tool(effect="mutating", status=function),
+    ],
+    ids=["mutating", "read_only", "http", "status"],
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_function_that_yields_is_no_tool_since_a_call_of_it_runs_nothing(declare, asynchronous):
+    def parts(amount: int) -> Any:
+        yield amount
+
+    async def parts_later(amount: int) -> Any:
+        yield amount
+
+    with pytest.raises(UsageError, match=r"parts(_later)?: it yields, .* Return the whole output instead"):
+        declare(parts_later if asynchronous else parts)
+
+
 def test_arguments_that_do_not_fit_or_cannot_be_stored_take_no_step(path, world):
     with opened(path, world) as journal, journal.task("t") as task:
         with pytest.raises(InvalidArguments, match="missing a required argument: 'number'"):
