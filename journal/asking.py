@@ -72,16 +72,16 @@ def after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
         return Hold("unknown_outcome", "The tool raised; it may have acted before, and nothing can tell.")
     if not facts.counted:
         return Query("The tool raised; it may have acted before, so the status is asked.")
-    newest = facts.counted[-1]
+    newest, may_replay = facts.counted[-1], facts.profile.keyed and not isinstance(replay, Hold)
     if newest.answer == "in_progress":
         return _age(facts) or poll(facts)
     if newest.answer == "absent" and facts.profile.status and facts.profile.status.absence == "authoritative":
-        silent = [one for one in facts.unknown if one.kind != "raised"]
-        # This attempt has returned; one that was killed may still be under way.
-        if silent and facts.horizon_left(silent[-1], newest) > timedelta(0):
-            return _until_horizon(facts, silent[-1])
-        return Fail(last, "The tool raised, and the status says that nothing was done.")
-    if facts.profile.keyed and not isinstance(replay, Hold):
+        # The call has returned, its request may still be under way: a client's timeout ends only the waiting.
+        newest_unknown = facts.unknown[-1]
+        if facts.horizon_left(newest_unknown, newest) <= timedelta(0):
+            return Fail(last, "The tool raised, and the status says that nothing was done.")
+        return replay if may_replay else _until_horizon(facts, newest_unknown)
+    if may_replay:
         return replay
     if newest.answer == "absent":
         return Hold("absent_not_proven", "The tool raised; the status finds nothing but cannot prove it.")

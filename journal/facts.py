@@ -106,10 +106,17 @@ class Facts:
         )
 
     def horizon_left(self, attempt: Attempt, at: Evidence | None = None) -> timedelta:
-        """What is left of the in-flight horizon of an attempt, now or when the evidence was asked; smaller reading."""
+        """What is left of the in-flight horizon of an attempt, now or when the evidence was asked; smaller reading.
+
+        It runs from the attempt's end where one was written, however long the call had taken.
+        """
         moment = self.now.moment if at is None else _asked(at)
-        small = gate.elapsed(gate.started(attempt), moment)[0] if moment is not None else timedelta(0)
-        return self.profile.horizon - small
+        if moment is None:
+            return self.profile.horizon
+        small = gate.elapsed(gate.started(attempt), moment)[0]
+        return self.profile.horizon - (
+            small if attempt.ended_at is None else min(small, moment.wall - attempt.ended_at)
+        )
 
 
 def _after(attempt: Attempt, span: timedelta) -> datetime | None:

@@ -127,8 +127,8 @@ def tool(
 
     A `mutating` tool gets its arguments as the journal stored them (JSON values). `status` asks the world by
     `call.key`: it returns the tool's output when the effect exists, None when it does not, and raises when it cannot
-    tell. `keyed` says for how long the target dedupes by `call.key`. `horizon` is how long a call of a process that
-    died may still take effect (default 15 minutes): before it has passed, "absent" proves nothing.
+    tell. `keyed` says for how long the target dedupes by `call.key`. `horizon` is how long a call that raised, or
+    whose process died, may still take effect (default 15 minutes): before it has passed, "absent" proves nothing.
     A mutating tool that raises leaves its outcome unknown; raise `NoEffect` where surely nothing happened.
     """
     _check_effect(effect)

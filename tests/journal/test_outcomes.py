@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from journal import NoEffect, OutcomeUnknown, StepFailed, tool
+from journal import Journal, NoEffect, OutcomeUnknown, StepFailed, tool
 from tests.journal.agent import opened, python, rows, steps_of
 
 
@@ -55,6 +55,40 @@ def test_a_tool_that_raised_after_its_effect_is_settled_by_its_status(path, worl
     assert world.names() == ["once"]
     assert len(world.asked) == 1
     assert steps_of(path, "t")[0]["status"] == "committed"
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_tool_that_raised_fails_only_once_its_request_can_no_longer_arrive(path, world, arrives):
+    def find(call: Any) -> Any:
+        # The client gave up first; its server is still at work when the status is asked at once.
+        world.asked.append(call.key)
+        return "late" if arrives and len(world.asked) > 1 else None
+
+    @tool(effect="mutating", status=find, horizon=timedelta(seconds=0.2))
+    def send(name: str) -> str:
+        raise TimeoutError("no answer in time")
+
+    with Journal(path, agent="triage", tools=[send], max_wait=5) as journal, journal.task("t") as task:
+        if arrives:
+            assert task.run(send, "x") == "late"
+        else:
+            with pytest.raises(StepFailed, match="no answer in time"):
+                task.run(send, "x")
+    assert len(world.asked) == 2
+
+
+def test_a_tool_that_says_that_nothing_of_it_is_left_under_way_fails_at_once(path, world):
+    @tool(effect="mutating", status=lambda call: world.asked.append(call.key), horizon=timedelta(0))
+    def send(name: str) -> str:
+        raise ValueError("no such name")
+
+    with (
+        Journal(path, agent="triage", tools=[send], max_wait=0) as journal,
+        journal.task("t") as task,
+        pytest.raises(StepFailed, match="no such name"),
+    ):
+        task.run(send, "x")
+    assert len(world.asked) == 1
 
 
 @pytest.mark.parametrize(
