@@ -110,12 +110,13 @@ def _marks(tx: Transaction, sent: list[Attempt]) -> dict[str, str] | None:
     return None if last is None else requests.sent_with(tx, last.task_id, last.step_index, last.attempt)
 
 
-def tool_lacks(desk: Desk, step: Step, *, asks: bool = False) -> str | None:
+def tool_lacks(desk: Desk, intent: Intent, *, asks: bool = False) -> str | None:
     """Why this process cannot run, or with `asks` ask, what a Python step was begun with; None where it can.
 
-    A name alone is no proof: running a tool that became another kind would record an effect that did not happen.
+    A name alone is no proof: running a tool that became another kind would record an effect that did not happen, and
+    what was begun under a key is repeated under that key alone.
     """
-    name = step.tool_name
+    step, name = intent.step, intent.step.tool_name
     tool = desk.tools.get(name)
     if tool is None:
         return f"The tool {name} is not among this agent's tools."
@@ -123,6 +124,10 @@ def tool_lacks(desk: Desk, step: Step, *, asks: bool = False) -> str | None:
         return f"The tool {name} is another kind of tool now than when this step was begun."
     if asks:
         return f"The tool {name} has no status= any more." if tool.status is None else None
+    if intent.profile.keyed and tool.keyed is None:
+        return f"The tool {name} has no keyed= any more; it was begun under a key and is not called without."
+    if intent.profile.keyed and not tool.takes_call:
+        return f"The tool {name} takes no `call`, so it cannot pass on the key it was begun under; it is not called."
     misfit = _misfit(tool, codec.loads(step.arguments_json or "{}"))
     return f"The tool {name} no longer takes the stored arguments: {misfit}; it was not called." if misfit else None
 

@@ -115,7 +115,8 @@ HOLDS: Final[dict[str, Hold]] = {
     ),
     "tool_missing": Hold(
         "Tool missing",
-        "The agent's code no longer has the tool of this step, or has it as another kind or with other parameters.",
+        "The agent's code no longer has the tool of this step, or has it as another kind, without its key or with"
+        " other parameters.",
         "Start the agent with code that has it, or abandon the step.",
     ),
     "profile_missing": Hold(

@@ -25,7 +25,7 @@ def query(desk: Desk, seen: Snapshot) -> Steps[None]:
     if profile.status is None or not profile.status.by_tool:
         yield from _query(desk, seen, by_tool=False)
         return
-    lacks = tool_lacks(desk, step, asks=True)
+    lacks = tool_lacks(desk, seen.intent, asks=True)
     if lacks is not None:
         yield from hold(desk, step, "tool_missing", lacks)
     deaths = step.starts - 1

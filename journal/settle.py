@@ -148,7 +148,7 @@ def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
     """(hold reason, sentence) of what keeps this process from dispatching."""
     intent = seen.intent
     if intent.request is None:
-        lacks = tool_lacks(desk, intent.step)
+        lacks = tool_lacks(desk, intent)
         return None if lacks is None else ("tool_missing", lacks)
     try:
         freeze.resolve(intent.request, desk.secrets.environ)

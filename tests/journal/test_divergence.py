@@ -161,7 +161,7 @@ def test_a_pending_intent_is_settled_from_its_bytes_before_the_new_code_is_looke
     lost = [True]
 
     @tool(effect="mutating", keyed=DAY)
-    def put(name: str) -> str:
+    def put(call: Any, name: str) -> str:
         world.calls.append(("put", name))
         if lost[0]:
             raise SystemExit

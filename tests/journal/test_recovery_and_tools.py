@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, StepHeld, http_tool, tool
+from journal import Journal, StepHeld, StepWaiting, http_tool, tool
 from journal.request import Request
 from tests.journal.agent import World, opened, rows, steps_of, task_row
 from tests.journal.operator import decide
@@ -107,6 +107,59 @@ def test_a_tool_that_lost_its_status_is_not_asked(path, world):
     assert (step["hold_reason"], step["hold_detail"]) == ("tool_missing", "The tool once has no status= any more.")
 
 
+def _unkeyed(call: Any, path: str, text: str = "") -> str:
+    raise AssertionError("its target removes no duplicates any more")
+
+
+def _without_call(path: str, text: str = "") -> str:
+    raise AssertionError("it cannot pass the key on")
+
+
+@pytest.mark.parametrize(
+    ("other", "keyed", "sentence"),
+    [
+        (_unkeyed, None, "has no keyed= any more"),
+        (_without_call, None, "has no keyed= any more"),
+        (_without_call, timedelta(hours=24), "takes no `call`"),
+    ],
+)
+def test_what_was_begun_under_a_key_is_not_repeated_without_it(path, world, other, keyed, sentence):
+    interrupted(path, world, world.write)
+    changed = tool(effect="mutating", name="write", keyed=keyed)(other)
+    with Journal(path, agent="triage", tools=[changed]) as journal:
+        assert journal.recover().held == 1
+        with pytest.raises(StepHeld, match=sentence) as held, journal.task("t") as task:
+            task.run(changed, "x")
+    assert held.value.reason == "tool_missing"
+    assert rows(path, "SELECT attempt FROM agent_step_attempt") == [{"attempt": 1}]
+    with opened(path, world) as journal:
+        assert journal.recover().settled == 1
+    assert world.names() == ["write"]
+
+
+def test_what_was_begun_under_a_key_is_asked_for_but_not_sent_without_it(path, world, tmp_path, monkeypatch):
+    def find(call: Any) -> None:
+        world.asked.append(call.key)
+
+    def begun(call: Any, name: str) -> str:
+        raise TimeoutError("no answer")
+
+    moved = tmp_path / "clock"
+    monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
+    for keyed, function in ((timedelta(hours=24), begun), (None, _now_reading)):
+        leave = tool(effect="mutating", name="leave", status=find, keyed=keyed)(function)
+        with (
+            Journal(path, agent="triage", tools=[leave], max_wait=0) as journal,
+            pytest.raises(StepWaiting if keyed else StepHeld) as put_aside,
+            journal.task("t") as task,
+        ):
+            task.run(leave, "x")
+        moved.write_text("60")
+    assert "has no keyed= any more" in str(put_aside.value)
+    assert len(world.asked) == 1
+    assert rows(path, "SELECT attempt FROM agent_step_attempt") == [{"attempt": 1}]
+
+
 def _takes_less(call: Any) -> str:
     raise AssertionError("it takes none of the stored arguments")
 
@@ -136,7 +189,7 @@ def test_a_tool_that_no_longer_takes_the_stored_arguments_uses_up_no_dispatch(pa
 
 def test_stored_arguments_given_by_place_alone_still_fit(path, world):
     @tool(effect="mutating", keyed=timedelta(hours=24))
-    def place(name: str, /, **more: Any) -> str:
+    def place(name: str, /, *, call: Any, **more: Any) -> str:
         if world.fail is not None:
             raise world.fail
         world.calls.append((name, more))
