@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from journal import clock, failures, gate, starts, steps, tasks
+from journal import clock, failures, gate, runs, starts, steps, tasks
 from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, leaves
 from journal.freeze import MissingReference
 from journal.session import Session
@@ -31,7 +31,7 @@ def stored_end(session: Session, cause: BaseException | None, output: object) ->
 def record_end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> None:
     """Record the end of a run: `cause` is what left it, None where it returned; `stored` is by `stored_end`."""
     session.note_served(tx)
-    tasks.end_run(tx, session.task_id, session.run, _end(tx, session, cause, stored))
+    runs.end(tx, session.task_id, session.run, _end(tx, session, cause, stored))
 
 
 def _end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from journal import codec, failures, tasks
+from journal import codec, failures, runs, tasks
 from journal.desk import Desk
-from journal.errors import TaskCancelled
 from journal.models import Step
 from journal.providers.profile import Profile
 from journal.transaction import Transaction
@@ -30,9 +29,7 @@ class Session:
 
     def begin(self, tx: Transaction) -> None:
         """What every first write of a step does: refuse a cancelled task, note how far the journal served."""
-        task = tasks.find(tx, self.task_id)
-        if task is not None and task.status == "cancelled":
-            raise TaskCancelled(f"Task {self.task_id}: it was cancelled: {task.cancel_reason}")
+        task = tasks.unless_cancelled(tx, self.task_id)
         if task is not None and task.status in ("completed", "failed"):
             tasks.reopen(tx, self.task_id)
         self.note_served(tx)
@@ -40,7 +37,7 @@ class Session:
     def note_served(self, tx: Transaction) -> None:
         """Note on disk how far the journal served this run."""
         if self.served_through > self.flushed_through:
-            tasks.note_served(tx, self.task_id, self.run, self.served_through)
+            runs.note_served(tx, self.task_id, self.run, self.served_through)
             self.flushed_through = self.served_through
 
 

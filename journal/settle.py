@@ -10,7 +10,6 @@ from journal.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
 from journal.attempts import Mark
 from journal.desk import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, tool_lacks, waiting
 from journal.dispatch import dispatch
-from journal.errors import TaskCancelled
 from journal.models import Attempt, Step
 from journal.ops import Read, Sleep, Steps, Write
 from journal.query import query
@@ -117,9 +116,7 @@ def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
 def _mark(tx: Transaction, seen: Snapshot, environ: Mapping[str, str]) -> Mark | None:
     """The dispatching mark, using up the approval that made this send; None when nothing may be sent."""
     step = seen.step
-    task = tasks.find(tx, step.task_id)
-    if task is not None and task.status == "cancelled":
-        raise TaskCancelled(f"Task {step.task_id}: it was cancelled: {task.cancel_reason}")
+    tasks.unless_cancelled(tx, step.task_id)
     fresh = look(tx, step.task_id, step.step_index)
     decision = fresh.step.decision
     if decision != step.decision:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from journal import bodies, clock, rows
-from journal.errors import TaskConflict, UsageError
+from journal import bodies, clock, rows, runs
+from journal.errors import TaskCancelled, TaskConflict, UsageError
 from journal.models import Task
 
 if TYPE_CHECKING:
@@ -33,6 +33,16 @@ def find(tx: Transaction, task_id: str) -> Task | None:
     """The task, or None."""
     row = tx.one(f"SELECT {_COLUMNS} FROM agent_task WHERE task_id = ?", (task_id,))
     return None if row is None else rows.task(row)
+
+
+def unless_cancelled(tx: Transaction, task_id: str) -> Task | None:
+    """The task, or None. Raises TaskCancelled where it, or what it is directly or not a branch of, was cancelled."""
+    task = above = find(tx, task_id)
+    while above is not None:
+        if above.status == "cancelled":
+            raise TaskCancelled(f"Task {above.task_id}: it was cancelled: {above.cancel_reason}")
+        above = None if above.parent_id is None else find(tx, above.parent_id)
+    return task
 
 
 def submit(tx: Transaction, task_id: str, handler: str, input_json: str, agent: str) -> Task:
@@ -63,8 +73,11 @@ def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = 
     """Mark the task running in this boot, making it if it is new, and open a run. Returns the run's number.
 
     An ended task may be opened: it is served from the journal, and a new step makes it run again. Raises UsageError
-    for a cancelled one, and where a branch and a task of its own would share an id.
+    for a cancelled one, and where a branch and a task of its own would share an id; TaskCancelled for a branch of a
+    cancelled one.
     """
+    if parent_id is not None:
+        unless_cancelled(tx, parent_id)
     found = find(tx, task_id)
     if found is not None and found.parent_id != parent_id:
         owner = "a task of its own" if found.parent_id is None else f"a branch of {found.parent_id!r}"
@@ -81,13 +94,7 @@ def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = 
             " updated_at = ?, revision = ? WHERE task_id = ?",
             (tx.boot, tx.now, tx.revision(), task_id),
         )
-    row = tx.one("SELECT coalesce(max(run), 0) + 1 AS run FROM agent_task_run WHERE task_id = ?", (task_id,))
-    assert row is not None
-    tx.execute(
-        "INSERT INTO agent_task_run (task_id, run, boot, started_at, revision) VALUES (?, ?, ?, ?, ?)",
-        (task_id, row["run"], tx.boot, tx.now, tx.revision()),
-    )
-    return int(row["run"])
+    return runs.begin(tx, task_id)
 
 
 def reopen(tx: Transaction, task_id: str) -> None:
@@ -100,25 +107,7 @@ def reopen(tx: Transaction, task_id: str) -> None:
             " WHERE task_id = ? AND status IN ('completed', 'failed')",
             (tx.boot, tx.now, tx.revision(), wanted),
         )
-        row = tx.one("SELECT parent_id FROM agent_task WHERE task_id = ?", (wanted,))
-        wanted = None if row is None else row["parent_id"]
-
-
-def note_served(tx: Transaction, task_id: str, run: int, served_through: int) -> None:
-    """Record up to which step this run was served from the journal."""
-    tx.execute(
-        "UPDATE agent_task_run SET served_through = ?, revision = ?"
-        " WHERE task_id = ? AND run = ? AND served_through < ?",
-        (served_through, tx.revision(), task_id, run, served_through),
-    )
-
-
-def end_run(tx: Transaction, task_id: str, run: int, ended: str) -> None:
-    """Record how this run of the task ended."""
-    tx.execute(
-        "UPDATE agent_task_run SET ended_at = ?, ended = ?, revision = ? WHERE task_id = ? AND run = ?",
-        (tx.now, ended, tx.revision(), task_id, run),
-    )
+        wanted = _parent(tx, wanted)
 
 
 def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
@@ -199,8 +188,7 @@ def requeue(tx: Transaction, task_id: str) -> None:
             " revision = ? WHERE task_id = ? AND (status = 'waiting' OR (status = 'running' AND boot < ?))",
             (tx.now, tx.revision(), wanted, tx.boot),
         )
-        row = tx.one("SELECT parent_id FROM agent_task WHERE task_id = ?", (wanted,))
-        wanted = None if row is None else row["parent_id"]
+        wanted = _parent(tx, wanted)
 
 
 def due(tx: Transaction, limit: int) -> list[Task]:
@@ -238,6 +226,11 @@ def _insert(
 def _tree(tx: Transaction, task_id: str) -> list[str]:
     found = tx.all(f"{_TREE} SELECT task_id FROM tree", (task_id,))
     return [row["task_id"] for row in found]
+
+
+def _parent(tx: Transaction, task_id: str) -> str | None:
+    row = tx.one("SELECT parent_id FROM agent_task WHERE task_id = ?", (task_id,))
+    return None if row is None else row["parent_id"]
 
 
 def root(tx: Transaction, task_id: str) -> Task | None:
