@@ -75,6 +75,12 @@ def env(name: str) -> Ref:
     return Ref(name)
 
 
+def ref_in(text: str) -> str | None:
+    """The variable of the first reference that the text holds, if any."""
+    found = _PLACEHOLDER.search(text) if _NONCE in text else None
+    return None if found is None else found[1]
+
+
 def split_refs(text: str) -> tuple[str, list[Span]]:
     """The text with each reference shown as `${NAME}`, and where they stand: (start, end, name) in characters."""
     return _split(text, _PLACEHOLDER, "${%s}")

@@ -13,6 +13,7 @@ from urllib.parse import quote, quote_plus
 
 from journal import codec
 from journal.errors import InvalidArguments
+from journal.request import ref_in, split_refs
 
 # Shorter values stand in ordinary text by chance; replacing them would only destroy an output.
 _SHORTEST = 6
@@ -38,18 +39,21 @@ class Secrets:
         """Raise InvalidArguments when the text holds a credential; the message names the variable, not the value."""
         name = self.name_in(text)
         if name is not None:
+            held = f'env("{name}") as text' if ref_in(text) == name else f"the value of {name}"
             raise InvalidArguments(
-                f"{self.hide(what)}: the arguments hold the value of {name}.",
+                f"{self.hide(what)}: the arguments hold {held}.",
                 path="$",
                 hint=f'Leave it out and use env("{name}") in the Request. Nothing was written.',
             )
 
     def name_in(self, text: str) -> str | None:
-        """The variable whose value the text holds, if any."""
-        return next((name for form, name in self._ordered() if form in text), None)
+        """The variable whose value the text holds, or a reference to it that only this process understands."""
+        return next((name for form, name in self._ordered() if form in text), None) or ref_in(text)
 
     def hide(self, text: str) -> str:
-        """The text with every known credential shown as `${NAME}`."""
+        """The text with every known credential, and every reference to one, shown as `${NAME}`."""
+        if ref_in(text) is not None:
+            text, _ = split_refs(text)
         for form, name in self._ordered():
             if form in text:
                 text = text.replace(form, f"${{{name}}}")

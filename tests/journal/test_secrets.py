@@ -221,3 +221,31 @@ def test_hiding_keeps_json_json():
     assert secrets.hide_json('{"b": 1, "a": 2}') == '{"b": 1, "a": 2}'
     with closing(sqlite3.connect(":memory:")) as connection:
         assert connection.execute("SELECT json_valid(?)", (secrets.hide_json('{"n": 123456}'),)).fetchone()[0] == 1
+
+
+def test_a_reference_made_text_is_refused_before_the_intent_and_shown_by_its_name_elsewhere(path, world, monkeypatch):
+    monkeypatch.setenv("WEBHOOK", "http://127.0.0.1:9/hook/of-nobody")
+    # Only this process understands it: stored, it would be other text to the next one.
+    made = env("WEBHOOK") + "/x"
+
+    @tool(effect="read_only")
+    def told() -> str:
+        return f"see {env('WEBHOOK')}/y"
+
+    with opened(path, world, handlers={"work": lambda task, **_: None}) as journal:
+        journal.tools.update(post=post, told=told)
+        with pytest.raises(InvalidArguments, match=r'the arguments hold env\("WEBHOOK"\) as text'):
+            journal.submit("work", task_id="s", where=made)
+        with journal.task("t") as task:
+            for refused in (
+                lambda: task.run(world.write, made),
+                lambda: task.run(post, made),
+                lambda: task.run(world.read, f"{env('WEBHOOK')}/x"),
+                lambda: task.ask(lambda prompt: Reply("yes"), prompt=[made]),
+            ):
+                with pytest.raises(InvalidArguments, match=r'hold env\("WEBHOOK"\) as text'):
+                    refused()
+            assert task.run(told) == "see ${WEBHOOK}/y"
+    assert world.calls == []
+    assert [step["tool_name"] for step in steps_of(path, "t")] == ["told"]
+    assert b"WEBHOOK.end" not in all_bytes(path)
