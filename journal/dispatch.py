@@ -52,6 +52,12 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
             outcome = yield from _run_tool(store, secrets, tool, intent, mark)
         # The tool's own types are read here: while the store is held, code that hangs would hold up every step.
         output = secrets.stored(outcome.output)
+        last = Write(
+            store,
+            lambda tx: record(tx, intent, mark, outcome, output, secrets),
+            sync=intent.synced_commit,
+            outcome=True,
+        )
     except GeneratorExit:
         raise
     except BaseException as error:
@@ -60,9 +66,7 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
         nothing = secrets.stored(None)
         yield Write(store, lambda tx: record(tx, intent, mark, cut, nothing, secrets), sync=True, outcome=True)
         raise
-    text: str | None = yield Write(
-        store, lambda tx: record(tx, intent, mark, outcome, output, secrets), sync=intent.synced_commit, outcome=True
-    )
+    text: str | None = yield last
     return text
 
 

@@ -99,9 +99,11 @@ def drive(steps: Steps[T]) -> T:
 
 def _perform(operation: Operation, interrupts: Interrupts) -> Any:
     if isinstance(operation, Write):
-        with interrupts.put_off():
-            return operation.perform()
+        # Until the next operation: what arrives on the way to it finds the protocol where it can be told.
+        interrupts.put_off()
+        return operation.perform()
     if isinstance(operation, Read):
+        interrupts.give_back()
         return operation.perform()
     try:
         interrupts.act()

@@ -1,4 +1,4 @@
-"""Ctrl-C while the journal is written: the write is finished first, so that no step is left in flight."""
+"""Signals while the journal is written: the write is finished first, so that no step is left in flight."""
 
 from __future__ import annotations
 
@@ -94,6 +94,93 @@ def test_a_handler_of_sigterm_that_exits_waits_for_the_outcome_too(path, world, 
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+class TimeUp(Exception):
+    """What the usual time limit by SIGALRM raises."""
+
+
+@pytest.fixture
+def handled():
+    """Handles a signal with a handler that raises TimeUp, until the test ends."""
+    previous: dict[int, Any] = {}
+
+    def time_up(number: int, frame: object) -> None:
+        raise TimeUp
+
+    def handle(number: int) -> None:
+        previous[number] = signal.signal(number, time_up)
+
+    yield handle
+    for number, handler in previous.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGHUP, signal.SIGUSR1, signal.SIGRTMIN])
+def test_any_handled_signal_waits_for_the_outcome(path, world, interrupted_write, handled, number):
+    handled(number)
+    with opened(path, world) as journal:
+        with journal.task("t") as task:
+            interrupted_write(journal, "write_outcome", number)
+            with pytest.raises(TimeUp):
+                task.run(world.blind, "x")
+        with journal.task("t") as task:
+            assert task.run(world.blind, "x") == "x"
+    assert (world.calls, attempts(path)) == ([("blind", "x")], [("applied", "accepted")])
+
+
+def test_what_a_handler_raises_just_before_the_outcome_is_written_is_raised_after_it(path, world, monkeypatch, handled):
+    handled(signal.SIGALRM)
+    original, writes = Interrupts._noting, []
+
+    def noting(interrupts: Interrupts) -> Any:
+        writes.append(interrupts)
+        if len(writes) == 2:
+            signal.raise_signal(signal.SIGALRM)
+        return original(interrupts)
+
+    with opened(path, world) as journal, journal.task("t") as task:
+        monkeypatch.setattr(Interrupts, "_noting", noting)
+        with pytest.raises(TimeUp):
+            task.run(world.blind, "x")
+    assert (world.calls, attempts(path)) == ([("blind", "x")], [("applied", "accepted")])
+
+
+def test_a_signal_as_the_handlers_are_given_back_before_the_call_leaves_the_step_not_sent(
+    path, world, monkeypatch, handled
+):
+    handled(signal.SIGALRM)
+    original = Interrupts.give_back
+
+    def give_back(interrupts: Interrupts) -> None:
+        found = interrupts._handlers is not None
+        original(interrupts)
+        if found:
+            monkeypatch.undo()
+            signal.raise_signal(signal.SIGALRM)
+
+    with opened(path, world) as journal, journal.task("t") as task:
+        monkeypatch.setattr(Interrupts, "give_back", give_back)
+        with pytest.raises(TimeUp):
+            task.run(world.blind, "x")
+    assert (world.calls, attempts(path)) == ([], [("not_sent", "stale")])
+
+
+def test_every_signal_that_waited_is_acted_on_though_one_raises(handled):
+    handled(signal.SIGALRM)
+    seen: list[int] = []
+    previous = signal.signal(signal.SIGHUP, lambda number, frame: seen.append(number))
+    try:
+        interrupts = Interrupts()
+        interrupts.put_off()
+        signal.raise_signal(signal.SIGALRM)
+        signal.raise_signal(signal.SIGHUP)
+        assert seen == []
+        with pytest.raises(TimeUp):
+            interrupts.act()
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    assert seen == [signal.SIGHUP]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_between_giving_back_two_handlers_loses_neither_handler(monkeypatch, number):
     ours = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -108,8 +195,7 @@ def test_a_signal_between_giving_back_two_handlers_loses_neither_handler(monkeyp
 
     def guarded() -> None:
         interrupts = Interrupts()
-        with interrupts.put_off():
-            pass
+        interrupts.put_off()
         interrupts.act()
 
     monkeypatch.setattr(signal, "signal", give)
