@@ -13,7 +13,7 @@ from django.db.models import Max, Q
 from agents.disk import full_at, slope_per_day
 from agents.models import DiskSample, JournalFile, Volume
 from journal import clock
-from journal.inbox import inbox_path
+from journal.inbox.mailbox import inbox_path
 
 # (grain, how long readings of that grain are kept): at most 120 + 288 + 960 rows of one journal.
 _KEPT = ((30, timedelta(hours=1)), (300, timedelta(hours=24)), (3600, timedelta(days=40)))

@@ -13,7 +13,8 @@ from django.db import transaction
 
 from agents import discovery, intents, leaves, rollup
 from agents.models import IndexedTask, JournalFile
-from journal import clock, failures
+from journal import clock
+from journal import stored_errors as failures
 from journal.models import Task
 from journal.reader import Changes, Reader
 

@@ -175,7 +175,8 @@ def _of_ended_task(step: Step, task_status: str) -> Outlook:
 def _decide(
     journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt], profile: Profile
 ) -> tuple[str, str, datetime | None]:
-    from journal import actions, reconcile
+    from journal.reconcile import actions
+    from journal.reconcile import decide as reconcile
 
     newest = IndexedTask.objects.filter(journal=journal).order_by("-updated_at").values_list("updated_at", flat=True)
     now = actions.Now(moment=clock.moment(), newest=newest.first(), boot=journal.highest_boot + 1)
@@ -201,7 +202,7 @@ def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | N
 
 def _sentence(reason: str) -> str:
     """A hold's own words. The step's detail may quote a provider and stands apart."""
-    from journal.holds import HOLDS
+    from journal.hold_reasons import HOLDS
 
     hold = HOLDS.get(reason)
     return hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."

@@ -10,7 +10,8 @@ from django.db.models import Q
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.pending_intent import HELD
-from journal import clock, ownership
+from journal import clock
+from journal import writer_lock as ownership
 
 # A model call may take minutes; a task that moves nothing for longer than this wants a person's look.
 HUNG_AFTER = timedelta(minutes=10)

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile, PendingIntent, SpendHour
 from agents.models.journal_file import COPY
-from journal import ownership
+from journal import writer_lock as ownership
 from journal.journal_state import JournalState
 
 

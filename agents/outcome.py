@@ -11,8 +11,10 @@ from pathlib import Path
 from agents import audit, discovery, leases, status_query
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DECISION, DONE, EXPIRED, FAILED, QUEUED, REFUSED, WAITING_AGENT
-from journal import clock, inbox, ownership
+from journal import clock
+from journal import writer_lock as ownership
 from journal.errors import JournalUnreadable
+from journal.inbox import mailbox as inbox
 from journal.models import Decision, Writer
 from journal.reader import Reader
 

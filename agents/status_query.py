@@ -11,8 +11,11 @@ from typing import Literal
 from agents import discovery, leases
 from agents.intents import dispatches
 from agents.models import Job, JournalFile
-from journal import clock, freeze, inbox, ownership
+from journal import clock
+from journal import writer_lock as ownership
 from journal.errors import JournalUnreadable
+from journal.http import frozen_request as freeze
+from journal.inbox import mailbox as inbox
 from journal.models import Answer, Attempt, FrozenRequest, Step
 from journal.providers.profile import Profile
 from journal.reader import Reader
@@ -92,8 +95,8 @@ def newest_answer(job: Job, journal: JournalFile) -> str:
 def _ask_http(
     job: Job, journal: JournalFile, reader: Reader, step: Step, profile: Profile, request: FrozenRequest
 ) -> Literal["asked", "left"]:
-    from journal import http
-    from journal.secrets import Secrets
+    from journal.http import client as http
+    from journal.http.secrets import Secrets
 
     attempts = reader.attempts(step.task_id, step.step_index)
     # Read before asking: an attempt that starts meanwhile is not the one this answer is about.

@@ -10,8 +10,8 @@ from agents.decisions import Binding
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DONE, FAILED, QUERY_STATUS, REFUSED
 from agents.roles import can_decide
-from journal import inbox
 from journal.errors import JournalBusy, JournalUnreadable, StepkeeperError
+from journal.inbox import mailbox as inbox
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def _post_decision(job: Job, journal: JournalFile) -> None:
 
 def _take_in(job: Job, journal: JournalFile) -> None:
     """Be the writer if nobody else is; otherwise whoever is takes the message in."""
-    from journal import recovery
+    from journal.settle import recovery
 
     lines: list[str] = []
     try:

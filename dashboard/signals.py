@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard import wording
-from journal.holds import HOLDS
+from journal.hold_reasons import HOLDS
 from journal.models import Attempt, Step
 
 

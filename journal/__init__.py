@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from journal.api import Journal, post_submit
     from journal.errors import (
         Diverged,
         ForkedTask,
@@ -30,11 +29,12 @@ if TYPE_CHECKING:
     )
     from journal.reply import Reply
     from journal.request import Request, env
+    from journal.runtime.journal import Journal, post_submit
     from journal.tools import http_tool, tool
 
 _HOMES = {
-    "Journal": "api",
-    "post_submit": "api",
+    "Journal": "runtime.journal",
+    "post_submit": "runtime.journal",
     "Reply": "reply",
     "Request": "request",
     "env": "request",

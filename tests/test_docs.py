@@ -12,10 +12,16 @@ import pytest
 
 import journal
 from dashboard import environment
-from journal import codec, connection, desk, dispatch, http, inbox, models, secrets, task_ids
+from journal import codec, models, task_ids
 from journal.cli.parser import build
-from journal.holds import HOLDS
+from journal.hold_reasons import HOLDS
+from journal.http import client as http
+from journal.http import secrets
+from journal.inbox import mailbox as inbox
 from journal.providers import profile
+from journal.settle import context as desk
+from journal.settle import dispatch
+from journal.store import connection
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")])

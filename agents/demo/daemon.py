@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from journal import ownership
+from journal import writer_lock as ownership
 
 _GONE_SECONDS = 5.0
 

@@ -18,7 +18,7 @@ from dashboard.pages.payload import Equality, Payload, SentRequest
 from dashboard.pages.question import Question
 from dashboard.pages.step import payloads, window
 from dashboard.pages.verbs import Verb, verb_of
-from journal.holds import HOLDS, Hold
+from journal.hold_reasons import HOLDS, Hold
 from journal.models import Evidence, Step
 
 

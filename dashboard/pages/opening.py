@@ -9,7 +9,8 @@ from pathlib import Path
 
 from agents import discovery
 from agents.models import JournalFile
-from journal import clock, ownership
+from journal import clock
+from journal import writer_lock as ownership
 from journal.models import Boot, Writer
 from journal.reader import Reader, signature
 

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 
 from dashboard import wording
-from journal import freeze, keys
+from journal import keys
+from journal.http import frozen_request as freeze
 from journal.models import FrozenRequest, Step
 from journal.reader import stored as stored_bytes
 

@@ -16,7 +16,7 @@ from dashboard.pages.choices import Offered, of_line
 from dashboard.pages.lists import digest, paged
 from dashboard.signals import lower
 from journal import clock
-from journal.holds import HOLDS, Hold
+from journal.hold_reasons import HOLDS, Hold
 
 LIMIT = 200
 

@@ -18,7 +18,7 @@ from dashboard.pages.pending import PendingPage, Waiting
 from dashboard.pages.specimen_task import HOSTILE, LONG, NOW, RIGHT_TO_LEFT
 from dashboard.pages.task import TaskPage
 from dashboard.pages.verbs import VERBS
-from journal.holds import HOLDS
+from journal.hold_reasons import HOLDS
 
 STATES = (
     *("committed", "reused", "running", "not_sent", "unknown", "held", "failed", "abandoned"),

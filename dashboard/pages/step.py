@@ -20,7 +20,7 @@ from dashboard.pages.task import digest
 from dashboard.pages.task_rows import said
 from dashboard.pages.task_words import diverging
 from dashboard.spans import spans_of, took
-from journal.holds import HOLDS, Hold
+from journal.hold_reasons import HOLDS, Hold
 from journal.models import Decision, Evidence, ModelCall, Step
 
 

@@ -9,7 +9,7 @@ from agents import offers
 from dashboard import wording
 from dashboard.pages.task_rows import Row, first_difference
 from dashboard.signals import held_task, waiting_task
-from journal import failures
+from journal import stored_errors as failures
 from journal.models import Step, Task
 
 

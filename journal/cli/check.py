@@ -12,12 +12,11 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from journal import dialects
 from journal.cli.codes import OK, PROBLEM
 from journal.cli.findings import QUESTIONS, Finding, Place, Question, of_steps, of_the_file
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable
-from journal.reader import connect
+from journal.reader import connect, dialects
 from journal.reader.files import look
 from journal.reader.state import header_of, require
 

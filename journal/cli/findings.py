@@ -7,11 +7,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from journal import freeze
-from journal.dialects import STEP_TABLE
+from journal.http import frozen_request as freeze
 from journal.keys import key, sha256_hex
 from journal.models import Step
 from journal.reader import own_steps
+from journal.reader.dialects import STEP_TABLE
 from journal.reader.rows import fetch
 
 # Payloads are read whole here, one at a time: a hash of half a payload proves nothing.

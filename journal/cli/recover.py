@@ -7,11 +7,11 @@ import json
 import sqlite3
 from pathlib import Path
 
-from journal import connection, dialects
 from journal.cli.codes import OK, WAITS
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable, UsageError
-from journal.reader import inspect
+from journal.reader import dialects, inspect
+from journal.store import connection
 
 _COMES_RIGHT = ("ok", "busy", "log_unreadable")
 
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
         raise JournalUnreadable(state.sentence, kind=state.kind, hint=state.hint)
     if state.dialect not in (None, dialects.OURS):
         raise UsageError(f"Journal {clean(options.file)}: of another maker; stepkeeper only reads it.")
-    from journal.recovery import reconcile_file
+    from journal.settle.recovery import reconcile_file
 
     path = Path(options.file)
     try:

@@ -7,11 +7,12 @@ import json
 import os
 import sys
 
-from journal import codec, dialects, inbox
+from journal import codec
 from journal.cli.codes import OK
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable, UsageError
-from journal.reader import inspect
+from journal.inbox import mailbox as inbox
+from journal.reader import dialects, inspect
 from journal.task_ids import check_task_id
 
 # States that pass by themselves: the agent opens the file, merges its log, or makes it at its first start.

@@ -15,7 +15,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             "supervise: no command.", hint="Put it behind two dashes: supervise --journal FILE -- python agent.py"
         )
-    from journal.supervisor import supervise
+    from journal.supervise.supervisor import supervise
 
     code = supervise(Path(options.journal), options.command, quiet=options.quiet or options.json)
     if options.json:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from journal import clock, failures
+from journal import clock
+from journal import stored_errors as failures
 from journal.cli.terminal import age, clean, short
-from journal.holds import HOLDS
+from journal.hold_reasons import HOLDS
 from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, Task
 from journal.reader import Reader
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from journal.dialects import STEP_TABLE
 from journal.models import Attempt, Boot, Decision, Evidence, ModelCall, Run, Step, Task
 from journal.reader import history, rows
 from journal.reader.cells import Cells
+from journal.reader.dialects import STEP_TABLE
 
 T = TypeVar("T")
 _SOURCES: Final = {

@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from functools import lru_cache
 
-from journal import mounts
+from journal import filesystem as mounts
 from journal.errors import JournalUnreadable
 from journal.reader.connect import Sidecars
 from journal.reader.faults import shown

@@ -11,10 +11,10 @@ import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from journal.dialects import STEP_TABLE, Dialect
 from journal.models import Step, Task
 from journal.reader import payloads, rows
 from journal.reader.cells import Cells, moment
+from journal.reader.dialects import STEP_TABLE, Dialect
 from journal.reader.own_tasks import COUNT_CAP
 from journal.reader.pages import Page, cursor, place
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from journal import dialects, schema
-from journal.dialects import STEP_TABLE, Dialect
+from journal import schema
+from journal.reader import dialects
+from journal.reader.dialects import STEP_TABLE, Dialect
 
 _ONLY_OURS = frozenset({"effect", "payload_sha256", "revision", "boot"})
 

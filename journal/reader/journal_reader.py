@@ -8,10 +8,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from journal import dialects
 from journal.journal_state import JournalState
 from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, Task
-from journal.reader import changes, connect, foreign, history, own_steps, own_tasks, payloads, stored
+from journal.reader import changes, connect, dialects, foreign, history, own_steps, own_tasks, payloads, stored
 from journal.reader.changes import Changes
 from journal.reader.files import look
 from journal.reader.pages import Page

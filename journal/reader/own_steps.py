@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from journal import keys
-from journal.dialects import STEP_TABLE
 from journal.models import Decision, FrozenRequest, Step
 from journal.reader import history, payloads, rows
+from journal.reader.dialects import STEP_TABLE
 from journal.reader.payloads import Payload
 
 # Payload columns that may stand in agent_body, with the column that names the body.

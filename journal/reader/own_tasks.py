@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from journal.dialects import STEP_TABLE
 from journal.models import Boot, Run, Task
 from journal.reader import payloads, rows
+from journal.reader.dialects import STEP_TABLE
 from journal.reader.pages import Page, cursor, place
 
 # A count past this is shown as "10,000+": counting further would read the whole table.

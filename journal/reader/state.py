@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from journal import dialects, schema
+from journal import schema
 from journal.errors import JournalUnreadable
 from journal.journal_state import JournalState
-from journal.reader import connect, faults, rows
+from journal.reader import connect, dialects, faults, rows
 from journal.reader.files import Looked, look
 from journal.reader.header import Header, header
 

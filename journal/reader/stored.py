@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Final, Literal
 
-from journal.dialects import STEP_TABLE, Dialect
 from journal.errors import JournalUnreadable
 from journal.reader import foreign
+from journal.reader.dialects import STEP_TABLE, Dialect
 
 Name = Literal["arguments", "output", "body"]
 

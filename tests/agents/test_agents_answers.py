@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents import jobs
-from journal import clock, inbox
+from journal import clock
+from journal.inbox import mailbox as inbox
 from journal.providers.profile import python_profile
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import held, rows, swept, watched, writing

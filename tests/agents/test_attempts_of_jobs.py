@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from agents import jobs
-from journal import attempts, decisions
-from journal.store import Store
+from journal.store.sql import attempts, decisions
+from journal.store.writer import Store
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import writing
 

@@ -13,7 +13,8 @@ from agents import audit, discovery, fleet, jobs, outcome
 from agents.decisions import BadDecision, Binding, OtherDecision
 from agents.models import AuditEvent, Job, JournalFile
 from agents.roles import give_role
-from journal import clock, inbox
+from journal import clock
+from journal.inbox import mailbox as inbox
 from journal.reader import Reader
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import a_person, held, journal_file, swept, the_step

@@ -9,7 +9,8 @@ from django.db import OperationalError
 
 from agents import jobs, leases, outcome, work
 from agents.models import Job
-from journal import clock, inbox
+from journal import clock
+from journal.inbox import mailbox as inbox
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import journal_file
 

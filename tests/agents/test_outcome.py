@@ -12,9 +12,11 @@ from django.db.models import F
 from agents import audit, decisions, jobs, leases, outcome, work
 from agents.decisions import Binding
 from agents.models import Job
-from journal import Journal, Request, clock, http_tool, inbox, recovery
+from journal import Journal, Request, clock, http_tool
 from journal.errors import StepWaiting
+from journal.inbox import mailbox as inbox
 from journal.reader import Reader
+from journal.settle import recovery
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import held, journal_file, the_step
 from tests.builders.held import TASK

@@ -11,8 +11,9 @@ import pytest
 from agents import fleet, jobs, leases
 from agents.decisions import Binding
 from agents.models import Job
-from journal import Journal, Request, clock, env, http_tool, inbox, tool
+from journal import Journal, Request, clock, env, http_tool, tool
 from journal.errors import StepHeld, StepWaiting
+from journal.inbox import mailbox as inbox
 from journal.reader import Reader
 from tests.builders.fleet import a_person, held, journal_file, rows, swept, the_step, watched, writing
 from tests.journal.agent import start

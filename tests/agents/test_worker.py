@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from journal import inbox
+from journal.inbox import mailbox as inbox
 from tests.builders.fleet import the_step
 from tests.builders.held import TASK, a_held_step, hook
 

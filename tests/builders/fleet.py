@@ -23,7 +23,7 @@ _HOLD = """
 import sys
 from pathlib import Path
 from sqlite3 import Connection
-from journal import ownership
+from journal import writer_lock as ownership
 lock = ownership.Lock(Path(sys.argv[1]), role=sys.argv[2])
 lock.acquire()
 print("held", flush=True)

@@ -15,7 +15,8 @@ from typing import Any, Self
 from agents.demo.forge import Forge
 from agents.demo.hook import Hook
 from agents.demo.model_server import ModelServer
-from journal import clock, inbox, post_submit
+from journal import clock, post_submit
+from journal.inbox import mailbox as inbox
 from tests.crash import looking
 from tests.crash.gate import Gate
 from tests.running_dashboard import clean_environment

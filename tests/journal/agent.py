@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from journal import Journal, Reply, tool
-from journal.serve import Server
-from journal.transaction import Transaction
+from journal.runtime.serve import Server
+from journal.store.transaction import Transaction
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY = timedelta(hours=24)

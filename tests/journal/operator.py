@@ -6,7 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from journal import Journal, clock, inbox
+from journal import Journal, clock
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import World, opened, rows, steps_of
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from journal import reconcile
 from journal.clock import Moment
 from journal.models import Attempt, Decision, Evidence, Step
 from journal.providers.loader import load
 from journal.providers.profile import Profile, python_profile
-from journal.reconcile import Now
+from journal.reconcile import decide as reconcile
+from journal.reconcile.decide import Now
 
 T0 = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 BOOT0 = 1000.0

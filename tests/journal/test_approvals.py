@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from journal import OutcomeUnknown, StepAbandoned, StepHeld, clock, inbox, tool
+from journal import OutcomeUnknown, StepAbandoned, StepHeld, clock, tool
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import opened, resume, rows
 from tests.journal.operator import decide, outcome
 

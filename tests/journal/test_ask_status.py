@@ -7,10 +7,10 @@ from urllib.parse import urlparse
 
 import pytest
 
-from journal import http
+from journal.http import client as http
+from journal.http.secrets import Secrets
 from journal.providers.loader import load
 from journal.request import Request, env
-from journal.secrets import Secrets
 from tests.journal.raw_server import answer, json_answer, serving
 
 KEY = "ab" * 32

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from journal import TaskConflict, tasks
+from journal import TaskConflict
 from journal.reader import Reader
-from journal.serve import run_task
+from journal.runtime.serve import run_task
+from journal.store.sql import tasks
 from tests.journal.agent import World, opened, rows, task_row
 
 BIG = "x" * 500_000

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from journal import Journal, TaskCancelled, inbox
+from journal import Journal, TaskCancelled
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import opened, rows, steps_of
 
 

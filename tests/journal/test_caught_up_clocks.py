@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, StepHeld, clock, steps, tasks
-from journal.serve import run_task
+from journal import Journal, StepHeld, clock
+from journal.runtime.serve import run_task
+from journal.store.sql import steps, tasks
 from tests.journal.agent import World, opened, serving, soon, status, steps_of, task_row
 from tests.journal.operator import decide, outcome
 
@@ -149,7 +150,7 @@ def test_what_the_clock_held_and_no_run_comes_to_is_looked_at_later_and_not_agai
 
 
 def test_a_task_beside_a_step_that_is_due_later_waits_as_long(path, world, monkeypatch):
-    monkeypatch.setattr("journal.ending._SETTLE_LATER", timedelta(0))
+    monkeypatch.setattr("journal.runtime.task_end._SETTLE_LATER", timedelta(0))
     world.fail = TimeoutError("no answer")
 
     def due(task: Any) -> None:

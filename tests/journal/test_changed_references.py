@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, StepWaiting, attempts, env, http_tool
-from journal.desk import look
-from journal.dispatch import dispatch
-from journal.freeze import MissingReference
-from journal.ops import drive
-from journal.recovery import reconcile_file
+from journal import Journal, StepWaiting, env, http_tool
+from journal.effects import drive
+from journal.http.frozen_request import MissingReference
 from journal.request import Request
+from journal.settle.context import look
+from journal.settle.dispatch import dispatch
+from journal.settle.recovery import reconcile_file
+from journal.store.sql import attempts
 from tests.journal.agent import rows, steps_of, task_row
 from tests.journal.operator import decide
 from tests.journal.raw_server import serving as listening

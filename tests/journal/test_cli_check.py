@@ -11,7 +11,7 @@ import pytest
 
 from journal import Journal, Request, UsageError, http_tool, tool
 from journal.cli import main
-from journal.freeze import digest
+from journal.http.frozen_request import digest
 from journal.keys import key, sha256_hex
 from tests.journal.rows import BOOT, WHEN, a_boot, a_journal, a_step, a_task, an_attempt, insert, writer
 

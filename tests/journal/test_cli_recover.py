@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from journal import inbox, schema
+from journal import schema
 from journal.cli import main
-from journal.ownership import Lock
+from journal.inbox import mailbox as inbox
+from journal.writer_lock import Lock
 from tests.journal.agent import python
 from tests.journal.rows import a_held_journal, a_journal
 

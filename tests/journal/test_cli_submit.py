@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from journal import inbox
 from journal.cli import main
+from journal.inbox import mailbox as inbox
 from tests.journal.rows import a_held_journal, minimal_table
 
 

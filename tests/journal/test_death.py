@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from journal import death
+from journal.supervise import exit_status as death
 
 
 @pytest.mark.parametrize(

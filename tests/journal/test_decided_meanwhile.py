@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, inbox, settle, tool
-from journal.ops import Call, Read, Steps, Write
+from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, tool
+from journal.effects import Call, Read, Steps, Write
+from journal.inbox import mailbox as inbox
 from journal.request import Request
+from journal.settle import settle
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of, task_row
 from tests.journal.operator import decide, outcome
 from tests.journal.raw_server import RawServer

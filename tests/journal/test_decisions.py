@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from journal import StepAbandoned, StepHeld, clock, steps, tool
+from journal import StepAbandoned, StepHeld, clock, tool
+from journal.store.sql import steps
 from tests.journal.agent import opened, resume, rows, steps_of, task_row
 from tests.journal.operator import decide, outcome
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from journal.dialects import FOREIGN
 from journal.models import Step
 from journal.reader import Reader, inspect
+from journal.reader.dialects import FOREIGN
 from tests.journal.rows import hash_only_table, insert, minimal_table, writer
 
 TEN = "2026-11-01 10:00:00"

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from journal import attempts, tool
-from journal.desk import look
-from journal.dispatch import Intent, stale
-from journal.ownership import lock_path
+from journal import tool
 from journal.providers.profile import python_profile
-from journal.store import Store
+from journal.settle.context import look
+from journal.settle.dispatch import Intent, stale
+from journal.store.sql import attempts
+from journal.store.writer import Store
+from journal.writer_lock import lock_path
 from tests.journal.agent import World, opened, rows, steps_of
 
 

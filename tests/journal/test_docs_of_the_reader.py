@@ -7,8 +7,8 @@ from pathlib import Path
 
 from journal.cli import codes
 from journal.cli.parser import build
-from journal.dialects import FOREIGN, OURS
 from journal.reader import KINDS
+from journal.reader.dialects import FOREIGN, OURS
 
 _ROOT = Path(__file__).resolve().parents[2]
 _DOCS = _ROOT / "docs"

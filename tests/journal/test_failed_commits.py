@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from journal.errors import StepUnwritten
-from journal.transaction import _TABLES_WITH_REVISIONS
+from journal.store.transaction import _TABLES_WITH_REVISIONS
 from tests.journal.agent import World, opened, rows, steps_of, task_row
 
 
@@ -43,7 +43,7 @@ OUTCOME = "UPDATE agent_step_attempt"
 
 @pytest.fixture
 def volume(monkeypatch):
-    monkeypatch.setattr("journal.connection.sqlite3.connect", partial(sqlite3.connect, factory=Volume))
+    monkeypatch.setattr("journal.store.connection.sqlite3.connect", partial(sqlite3.connect, factory=Volume))
     monkeypatch.setattr(Volume, "fails", None)
     monkeypatch.setattr(Volume, "made", 0)
     return Volume

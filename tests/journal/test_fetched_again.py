@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from journal import Request, StepAbandoned, StepWaiting, clock, gate, http_tool, inbox
+from journal import Request, StepAbandoned, StepWaiting, clock, http_tool
+from journal.inbox import mailbox as inbox
+from journal.reconcile import replay_window as gate
 from tests.journal.agent import opened, soon, steps_of, task_row
 from tests.journal.operator import decide
 from tests.journal.raw_server import RawServer, answer, serving

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from journal import mounts
+from journal import filesystem as mounts
 from journal.reader import inspect
 from tests.journal.rows import a_journal
 

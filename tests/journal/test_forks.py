@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from journal import ForkedTask
-from journal.transaction import Transaction
+from journal.store.transaction import Transaction
 from tests.journal.agent import World, in_fork, note, noted, opened, python, steps_of
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal.errors import UsageError
-from journal.freeze import (
+from journal.http.frozen_request import (
     ChangedReference,
     MissingReference,
     digest,

@@ -7,14 +7,15 @@ import subprocess
 
 import pytest
 
-from journal import reserve, tool
+from journal import tool
+from journal.store import ballast as reserve
 from tests.journal.agent import World, opened, python, steps_of
 
 FULL_DISK = """
     import resource, signal, sys, threading
     from pathlib import Path
     from journal import Journal, JournalFailed, tool
-    from journal.store import Store
+    from journal.store.writer import Store
 
     path = Path(sys.argv[1])
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from journal import Diverged, Request, StepHeld, env, http_tool, tool
-from journal.serve import run_task
+from journal.runtime.serve import run_task
 from tests.journal.agent import opened, python, rows, serving, soon, status, steps_of, task_row
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 
-from journal import asking, gate, reconcile
-from journal.holds import HOLDS, describe
+from journal.hold_reasons import HOLDS, describe
+from journal.reconcile import decide as reconcile
+from journal.reconcile import replay_window as gate
+from journal.reconcile import status_rules as asking
 
 
 def test_every_reason_the_code_gives_has_words():

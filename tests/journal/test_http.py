@@ -12,12 +12,12 @@ from datetime import timedelta
 
 import pytest
 
-from journal import http
+from journal.http import client as http
+from journal.http.secrets import Secrets
 from journal.models import FrozenRequest
 from journal.providers.loader import load
 from journal.providers.profile import Profile
 from journal.request import Request, env
-from journal.secrets import Secrets
 from tests.journal.raw_server import answer, json_answer, reset, serving
 
 KEY = "ab" * 32

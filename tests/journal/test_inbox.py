@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from journal import UsageError, inbox
+from journal import UsageError
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import World, opened, python, rows, task_row
 from tests.journal.operator import decide, outcome, submit, with_handler
 
@@ -23,7 +24,7 @@ def test_a_message_and_its_folder_are_synced_before_the_sender_goes_on(path, tmp
     code = """
         import os, sys
         from pathlib import Path
-        from journal import inbox
+        from journal.inbox import mailbox as inbox
         synced = []
         real = os.fsync
         def fsync(descriptor):
@@ -71,7 +72,8 @@ def test_what_was_applied_before_the_disk_was_full_is_followed(held):
     code = """
         import resource, sys
         from pathlib import Path
-        from journal import Journal, inbox
+        from journal import Journal
+        from journal.inbox import mailbox as inbox
         from tests.journal.operator import decide
         path = Path(sys.argv[1])
         with Journal(path, agent="a") as journal:

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from journal import StepkeeperError, inbox
+from journal import StepkeeperError
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import World, opened, python, rows, task_row
 from tests.journal.child import open_folder
 from tests.journal.operator import submit, with_handler
@@ -93,7 +94,8 @@ def test_a_huge_file_and_what_is_no_file_are_set_aside_unread(path):
 
 READING = """
     import logging, os, resource, sys
-    from journal import Journal, inbox
+    from journal import Journal
+    from journal.inbox import mailbox as inbox
     logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.WARNING)
     path = sys.argv[1]
     journal = Journal(path, agent="a", handlers={"triage": print})

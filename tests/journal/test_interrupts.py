@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from journal import TaskClosed, tool
-from journal.interrupts import Interrupts
-from journal.ops import Read, Steps, Write, drive
+from journal.deferred_signals import Interrupts
+from journal.effects import Read, Steps, Write, drive
 from tests.journal.agent import opened, rows, steps_of, task_row
 
 

@@ -8,19 +8,10 @@ from typing import Any
 
 import pytest
 
-from journal import (
-    Journal,
-    StepWaiting,
-    TaskCancelled,
-    TaskConflict,
-    UsageError,
-    clock,
-    inbox,
-    messages,
-    post_submit,
-    tool,
-)
-from journal.secrets import Secrets
+from journal import Journal, StepWaiting, TaskCancelled, TaskConflict, UsageError, clock, post_submit, tool
+from journal.http.secrets import Secrets
+from journal.inbox import apply as messages
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import opened, rows, steps_of, task_row
 from tests.journal.operator import decide, outcome
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from journal import Journal, OutcomeUnknown, Reply, Request, StepFailed, StepWaiting, codec, http_tool, inbox, tool
+from journal import Journal, OutcomeUnknown, Reply, Request, StepFailed, StepWaiting, codec, http_tool, tool
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import opened, rows, steps_of
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from journal import Journal, StepWaiting, env, http_tool
-from journal.freeze import ChangedReference, as_sent, digest, origin_of
+from journal.http.frozen_request import ChangedReference, as_sent, digest, origin_of
 from journal.reader import Reader
 from journal.request import Request
 from tests.journal.agent import rows, steps_of

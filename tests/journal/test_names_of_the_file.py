@@ -6,8 +6,11 @@ import os
 
 import pytest
 
-from journal import Journal, connection, inbox, ownership, post_submit, tool
+from journal import Journal, post_submit, tool
+from journal import writer_lock as ownership
+from journal.inbox import mailbox as inbox
 from journal.reader import Reader
+from journal.store import connection
 from tests.journal.agent import note, opened, status, steps_of
 
 

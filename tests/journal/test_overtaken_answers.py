@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from journal import Journal, StepWaiting, clock, http_tool, inbox
+from journal import Journal, StepWaiting, clock, http_tool
+from journal.inbox import mailbox as inbox
 from journal.request import Request
 from tests.journal.agent import opened, rows, steps_of
 from tests.journal.operator import decide, outcome

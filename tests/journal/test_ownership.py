@@ -11,13 +11,13 @@ import pytest
 
 from journal import Journal, JournalBusy
 from journal.models import Writer
-from journal.ownership import Lock, holder, lock_path
-from journal.store import Store
+from journal.store.writer import Store
+from journal.writer_lock import Lock, holder, lock_path
 from tests.journal.agent import ROOT, World, in_fork, opened, rows, soon, start
 
 HOLD = """
     import sys
-    from journal.ownership import Lock
+    from journal.writer_lock import Lock
     from pathlib import Path
     Lock(Path(sys.argv[1]), role=sys.argv[2]).acquire()
     print("held", flush=True)

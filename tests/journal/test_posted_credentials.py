@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from journal import Journal, Request, clock, env, http_tool, inbox, post_submit
-from journal.recovery import reconcile_file
+from journal import Journal, Request, clock, env, http_tool, post_submit
+from journal.inbox import mailbox as inbox
+from journal.settle.recovery import reconcile_file
 from tests.journal.agent import World, all_bytes, rows, steps_of
 from tests.journal.operator import decide, outcome
 from tests.journal.raw_server import json_answer, serving

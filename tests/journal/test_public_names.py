@@ -53,7 +53,7 @@ def test_every_public_name_is_there_with_its_docstring(name):
 
 
 def test_the_judge_of_a_pending_step_is_asked_with_these_five():
-    judge = inspect.signature(importlib.import_module("journal.reconcile").decide)
+    judge = inspect.signature(importlib.import_module("journal.reconcile.decide").decide)
     assert list(judge.parameters) == ["step", "attempts", "evidence", "profile", "now"]
     assert {parameter.kind for parameter in judge.parameters.values()} == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
     assert judge.return_annotation == "Action"

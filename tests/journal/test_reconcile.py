@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from journal import reconcile
 from journal.clock import Moment
 from journal.models import Evidence, Step
-from journal.reconcile import Adopt, Fail, Hold, Now, Query, Send, Wait
+from journal.reconcile import decide as reconcile
+from journal.reconcile.decide import Adopt, Fail, Hold, Now, Query, Send, Wait
 from tests.journal.pending_step import (
     BOOT0,
     DAY,

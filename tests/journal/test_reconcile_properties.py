@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from journal import reconcile
 from journal.clock import Moment
 from journal.models import Attempt, Evidence, Step
-from journal.reconcile import Hold, Now, Send, Wait
+from journal.reconcile import decide as reconcile
+from journal.reconcile.decide import Hold, Now, Send, Wait
 from tests.journal.pending_step import DAY, KEY, OS, PROFILES, T0, Row, action_of, at, decided, gateway, killed, lost
 
 times = st.one_of(st.none(), st.floats(-10, 3 * DAY).map(at))

@@ -7,9 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from journal import connection, mounts
-from journal.ended_boot import close_ended_boot
+from journal import filesystem as mounts
 from journal.errors import JournalUnreadable
+from journal.store import connection
+from journal.supervise.boot_record import close_ended_boot
 from tests.journal.agent import World, note, opened, python, rows
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from journal import InvalidArguments, Reply, Request, StepFailed, env, http_tool, tool
-from journal.secrets import Secrets
+from journal.http.secrets import Secrets
 from tests.journal.agent import World, all_bytes, opened, rows, steps_of
 from tests.journal.raw_server import json_answer, serving
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from journal import StepWaiting, clock, inbox, post_submit, tool
+from journal import StepWaiting, clock, post_submit, tool
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import DAY, opened, rows, serving, soon, status, steps_of, task_row
 
 

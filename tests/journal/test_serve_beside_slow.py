@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from journal import StepWaiting, inbox, tool
+from journal import StepWaiting, tool
+from journal.inbox import mailbox as inbox
 from journal.request import Request
 from journal.tools import http_tool
 from tests.journal.agent import opened, rows, serving, soon, start, status, steps_of, task_row

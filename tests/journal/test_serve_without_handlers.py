@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from journal import StepWaiting, steps, tool
-from journal.serve import Server, run_task
+from journal import StepWaiting, tool
+from journal.runtime.serve import Server, run_task
+from journal.store.sql import steps
 from tests.journal.agent import opened, steps_of
 from tests.journal.operator import decide
 

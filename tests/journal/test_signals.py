@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from journal.serve import Server
+from journal.runtime.serve import Server
 from tests.journal.agent import opened, start, steps_of, task_row
 
 DAEMON = """

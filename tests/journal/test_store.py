@@ -15,9 +15,9 @@ import pytest
 
 from journal import JournalFailed
 from journal.errors import JournalUnreadable
-from journal.ownership import lock_path
-from journal.store import BOOT_SHIFT, Store
-from journal.transaction import Transaction
+from journal.store.transaction import Transaction
+from journal.store.writer import BOOT_SHIFT, Store
+from journal.writer_lock import lock_path
 from tests.journal.agent import World, note, noted, opened, python, rows, task_row
 
 TABLES = (

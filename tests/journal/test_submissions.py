@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from journal import inbox
+from journal.inbox import mailbox as inbox
 from tests.journal.agent import opened, serving, soon, start, status, task_row
 
 

@@ -15,16 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from journal import clock, inbox, schema
+from journal import clock, schema
 from journal.errors import UsageError
-from journal.supervisor import Backoff, _due, supervise
+from journal.inbox import mailbox as inbox
+from journal.supervise.supervisor import Backoff, _due, supervise
 from tests.journal.rows import a_journal, a_task, writer
 
 pytestmark = pytest.mark.crash
 
 _SUPERVISE = """
 import resource, sys
-from journal.supervisor import Backoff, supervise
+from journal.supervise.supervisor import Backoff, supervise
 backoff = Backoff(quick=0.05, first=float({first!r}), limit=60.0)
 if {limit}:
     # To SQLite the volume is full past that size; files are no longer than this for the daemon either, which undoes it.
@@ -77,7 +78,7 @@ FOREVER = "import time\nwhile True: time.sleep(0.1)\n"
 DAEMON = """
 import sys, time
 from pathlib import Path
-from journal.store import Store
+from journal.store.writer import Store
 store = Store(Path({journal!r}), agent="test", role="agent")
 Path({ready!r}).touch()
 while True: time.sleep(0.1)

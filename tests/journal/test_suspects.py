@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from journal import Journal, StepWaiting
-from journal.desk import Desk
+from journal.effects import Sleep, drive
 from journal.models import Step
-from journal.ops import Sleep, drive
-from journal.suspects import turn
+from journal.settle.context import Desk
+from journal.settle.quarantine import turn
 
 STEP = Step("t", 0, "tool", "pending", "read_only", "k", "{}", None, None, None)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from journal import Journal, OutcomeUnknown, Request, http_tool
-from journal.connection import FULL
+from journal.store.connection import FULL
 from tests.journal.agent import World, opened
 from tests.journal.operator import decide
 from tests.journal.raw_server import json_answer, serving

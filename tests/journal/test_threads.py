@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from journal import Journal, Reply, tool
-from journal.ops import Call, Steps, drive
-from journal.threads import DaemonThreads
+from journal.effects import Call, Steps, drive
+from journal.event_loop import DaemonThreads
 from tests.journal.agent import python
 
 
@@ -108,7 +108,7 @@ def test_a_process_ends_while_one_of_them_is_in_a_call():
     done = python(
         """
         import threading, time
-        from journal.threads import DaemonThreads
+        from journal.event_loop import DaemonThreads
 
         begun = threading.Event()
         DaemonThreads().submit(lambda: (begun.set(), time.sleep(600)))

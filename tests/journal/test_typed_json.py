@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from agents import decisions
-from journal import codec, inbox
+from journal import codec
 from journal.cli import main
 from journal.errors import InvalidArguments
+from journal.inbox import mailbox as inbox
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, inbox, model_calls, settle, starts, steps, tasks, tool
-from journal.desk import look
-from journal.ops import Read, Sleep
+from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, tool
+from journal.effects import Read, Sleep
+from journal.inbox import mailbox as inbox
+from journal.settle import settle
+from journal.settle.context import look
+from journal.store.sql import model_calls, starts, steps, tasks
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of
 
 DAY = 86400

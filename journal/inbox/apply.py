@@ -1,0 +1,247 @@
+"""Applying messages: each once, its checks and its effect in one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from journal import clock, codec
+from journal import stored_errors as failures
+from journal.errors import InvalidArguments, TaskConflict, UsageError
+from journal.http.secrets import Secrets
+from journal.inbox.mailbox import Message
+from journal.models import Step
+from journal.store.sql import attempts, decisions, evidence, starts, steps, tasks
+from journal.store.transaction import Transaction
+from journal.task_ids import check_task_id
+
+_SAID = ("actor", "reason", "reference", "detail", "output")
+_NOTHING_TO_CANCEL = "refused: the task had ended, or never was"
+_TIMES = ("created_at", "expires_at")
+_DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
+# No answer of a provider ends these.
+_HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged")
+# Whoever asked read the same machine's clock a moment ago.
+_AHEAD = timedelta(seconds=5)
+# What a body raises that is not as its kind should be; the last two: a value of a type that SQLite cannot bind.
+_MISSTATED = (KeyError, TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a message did: a sentence, and the step that should now be looked at again, if any."""
+
+    sentence: str
+    task_id: str | None = None
+    step_index: int | None = None
+    ask: bool = False
+    refused: bool = False
+
+
+class Malformed(ValueError):
+    """A message lacks what its kind needs."""
+
+
+def apply(tx: Transaction, message: Message, *, agent: str, secrets: Secrets) -> Applied:
+    """Apply one message. Applying it again changes nothing. Raises Malformed for one that cannot mean anything."""
+    body = message.body
+    if body is None:
+        raise Malformed(message.problem)
+    try:
+        if message.kind == "submit":
+            name = secrets.name_in(json.dumps([body.get(part) for part in ("task_id", "handler", "input")]))
+            if name is not None:
+                # Its sender could not know. Not set aside either: the file holds what must not lie about.
+                return Applied(f"submit: refused: the task holds the value of {name}", refused=True)
+        return _KINDS[message.kind](tx, _hidden(body, secrets), agent)
+    except (InvalidArguments, RecursionError, *_MISSTATED) as error:
+        raise Malformed(f"a {message.kind} message lacks or misstates {error}") from error
+
+
+def _hidden(body: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
+    """The message with every credential in its words and outputs hidden; not in what binds it to a step."""
+    said = {name: secrets.hide_value(body[name]) for name in _SAID if name in body}
+    if isinstance(body.get("output_json"), str):
+        said["output_json"] = secrets.hide_json(body["output_json"])
+    return {**body, **said}
+
+
+def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id, handler = _text(body, "task_id"), _text(body, "handler")
+    try:
+        check_task_id(task_id)
+        input_json = codec.dumps(dict(body["input"]), what="input")
+        tasks.submit(tx, task_id, handler, input_json, agent)
+    except TaskConflict as error:
+        tasks.note_conflict(tx, task_id, f"{clock.now_text()}: {error.message}")
+        return Applied(f"submit {task_id}: conflict: {error.message}")
+    except UsageError as error:
+        raise Malformed(str(error)) from error
+    return Applied(f"submit {task_id}: queued", task_id)
+
+
+def _cancel(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id = _text(body, "task_id")
+    if tasks.cancel(tx, task_id, f"{body.get('actor', '')}: {body.get('reason', '')}"):
+        return Applied(f"cancel {task_id}: cancelled")
+    return Applied(f"cancel {task_id}: {_NOTHING_TO_CANCEL}", refused=True)
+
+
+def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id, index = _text(body, "task_id"), _index(body)
+    step = steps.find(tx, task_id, index)
+    if step is None or step.status != "pending" or attempts.is_in_flight(tx, task_id, index):
+        return Applied(f"status of step {index} of {task_id}: nothing to ask")
+    # A question that a page bound to what it showed; others are about the step as it is.
+    outdated = _outdated(tx, step, body) if "expires_at" in body else None
+    if outdated is not None:
+        return Applied(f"status of step {index} of {task_id}: nothing to ask: {outdated}", refused=True)
+    return Applied(f"status of step {index} of {task_id}: asking", task_id, index, ask=True)
+
+
+def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    task_id, index = _text(body, "task_id"), _index(body)
+    found = evidence.of_message(body, index)
+    answered = body.get("answered_at")
+    if found.asked_at is None or found.asked_at > clock.parse(tx.now) + _AHEAD:
+        raise Malformed(f"asked_at {body['asked_at']!r}, which is not in the past")
+    step = steps.find(tx, task_id, index)
+    if step is None:
+        return Applied(f"evidence on step {index} of {task_id}: no such step")
+    answered_at = None if answered is None else clock.parse(answered)
+    evidence.add(tx, found, message_id=body["message_id"], answered_at=answered_at)
+    if step.status != "pending":
+        return Applied(f"evidence on step {index} of {task_id}: kept; the step was settled before")
+    if step.hold_reason not in _HELD_BY_MORE_THAN_DOUBT:
+        steps.release(tx, task_id, index)
+    tasks.requeue(tx, task_id)
+    return Applied(f"evidence on step {index} of {task_id}: {found.answer}", task_id, index)
+
+
+def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    kind, task_id = _text(body, "decision"), _text(body, "task_id")
+    seen = decisions.find(tx, body["message_id"])
+    if seen is not None:
+        return Applied(f"{kind} of {task_id}: was applied before: {seen.outcome}")
+    # Stored times are compared as texts, and read again at every look.
+    times = {name: clock.text(clock.parse(body[name])) for name in _TIMES if body.get(name) is not None}
+    body = {**body, **times}
+    if kind == "cancel_task":
+        cancelled = _cancel(tx, body, agent)
+        decisions.add(tx, {**body, "step_index": None}, _NOTHING_TO_CANCEL if cancelled.refused else "applied")
+        return cancelled
+    index = _index(body)
+    step = steps.find(tx, task_id, index)
+    decisions.expire_old(tx, task_id, index)
+    refusal = _refusal(tx, step, body, kind)
+    output = body.get("output")
+    if refusal is None and kind == "mark_committed":
+        try:
+            output = codec.dumps(output, what="output")
+        except InvalidArguments as error:
+            refusal = f"the output cannot be stored: {error.message}"
+    if refusal is not None:
+        decisions.add(tx, {**body, "output": None}, f"refused: {refusal}")
+        return Applied(f"{kind} of step {index} of {task_id}: refused: {refusal}", refused=True)
+    assert step is not None
+    decisions.supersede(tx, task_id, index, f"{kind} by {body.get('actor', '')}")
+    decisions.add(tx, body, "applied")
+    _carry_out(tx, step, kind, body, output)
+    tasks.requeue(tx, task_id)
+    return Applied(f"{kind} of step {index} of {task_id}: applied", task_id, index)
+
+
+def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str) -> str | None:
+    """Why the decision may not be applied: it is bound to the bytes, the key and the dispatches that were shown."""
+    if kind not in _DECIDED_STEPS:
+        return f"{kind} is not a decision this version applies"
+    if step is None:
+        return "there is no such step"
+    if step.status != "pending":
+        return f"the step is {step.status} already"
+    outdated = _outdated(tx, step, body)
+    if outdated is not None:
+        return outdated
+    if attempts.is_in_flight(tx, step.task_id, step.step_index):
+        return "an attempt is in flight"
+    if kind == "mark_committed" and step.effect == "model":
+        return "a model's answer is not made by hand; replay or abandon the step"
+    if kind == "mark_not_applied" and step.effect != "mutating":
+        return f"a {step.effect} step has no effect to deny; replay or abandon it"
+    if kind in ("replay", "mark_not_applied") and step.hold_reason == "key_seen_before":
+        return "the provider knew the key before anything was sent: mark it committed if it is ours, or abandon it"
+    if kind == "replay":
+        return _replay_refusal(tx, step)
+    return None
+
+
+def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> str | None:
+    """Why a message is not about the step as it is, or its time is over."""
+    if body.get("key") != step.idempotency_key:
+        return "the key is not the one that was shown"
+    if body.get("payload_sha256") != step.payload_sha256:
+        return "the payload is not the one that was shown"
+    if body.get("dispatches") != attempts.dispatches(tx, step.task_id, step.step_index):
+        return "it was dispatched again meanwhile"
+    expires = body.get("expires_at")
+    if expires is None or clock.parse(expires) <= clock.parse(tx.now):
+        return f"it expired at {expires}"
+    return None
+
+
+def _replay_refusal(tx: Transaction, step: Step) -> str | None:
+    task = tasks.find(tx, step.task_id)
+    if task is not None and task.status in ("cancelled", "completed", "failed"):
+        return f"the task is {task.status}: nothing of it is sent any more"
+    if decisions.unused(tx, step.task_id, step.step_index) is not None:
+        return "another approval waits to be used"
+    return None
+
+
+def _carry_out(tx: Transaction, step: Step, kind: str, body: dict[str, Any], output: Any) -> None:
+    task_id, index = step.task_id, step.step_index
+    by = f"{body.get('actor', '')}: {body.get('reason', '')}"
+    if kind == "replay":
+        steps.release(tx, task_id, index)
+        starts.reset(tx, task_id, index)
+        if step.effect != "mutating":
+            # A quarantined step that changes nothing: it starts afresh, and there is nothing to consume.
+            decisions.consume(tx, body["message_id"], 0)
+    elif kind == "mark_committed":
+        steps.commit(tx, task_id, index, output, reference=body.get("reference"))
+    elif kind == "mark_not_applied":
+        attempts.settle_unknown_as_no_effect(tx, task_id, index, f"an operator said so: {by}")
+        steps.hold(tx, task_id, index, "not_applied", "An operator said that nothing happened; a replay sends it.")
+    else:
+        steps.end(tx, task_id, index, "abandoned", failures.make("Abandoned", str(body.get("reason", ""))))
+
+
+def _prune(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
+    raise Malformed("prune is not supported by this version")
+
+
+_KINDS = {
+    "submit": _submit,
+    "decision": _decision,
+    "status": _status,
+    "evidence": _evidence,
+    "cancel": _cancel,
+    "prune": _prune,
+}
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body[name]
+    if not isinstance(value, str) or not value:
+        raise Malformed(name)
+    return value
+
+
+def _index(body: dict[str, Any]) -> int:
+    value = body["step_index"]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise Malformed("step_index")
+    return value

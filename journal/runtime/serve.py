@@ -1,0 +1,232 @@
+"""`Journal.serve`: one thread looks after messages and due tasks, a few run the handlers."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import signal
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from journal import codec
+from journal import event_loop as threads
+from journal.errors import JournalFailed, StepkeeperError, StepUnwritten, leaves
+from journal.http.secrets import Secrets
+from journal.inbox.apply import Applied
+from journal.models import Task as TaskRow
+from journal.runtime.task import Interrupted, Task
+from journal.runtime.worker_pool import Hands
+from journal.settle.recovery import RecoveryReport
+from journal.store.sql import intents, tasks
+
+if TYPE_CHECKING:
+    from journal.runtime.journal import Journal
+
+_log = logging.getLogger("journal")
+_LOOK_SECONDS = 0.5
+_ALL = 1_000_000
+# A full disk makes every errand in vain, and some ask a provider before they write.
+_FULL_SECONDS = 5.0
+# A step that is due later than this is scheduled instead of slept for: another task takes the place (law 9).
+_SLEEP_IN_PLACE = timedelta(seconds=2)
+# How long handlers may finish the step they are in after SIGTERM; whatever is cut short is recovered.
+_GRACE_SECONDS = 4.0
+
+
+class Server:
+    """Runs every unfinished task that is queued, crashed, due or decided, until told to stop.
+
+    Errands, which may wait for a provider, have hands of their own: what handlers can run does not wait for them.
+    """
+
+    def __init__(self, journal: Journal, concurrency: int) -> None:
+        if concurrency < 1:
+            raise ValueError(f"serve: concurrency={concurrency} is not 1 or more.")
+        self._journal = journal
+        self._stopped = False
+        self._wake = threading.Event()
+        self._runs = Hands(concurrency, failed=self._failed, done=self._wake.set)
+        self._errands = Hands(concurrency, failed=self._failed, done=self._wake.set)
+        self._taken: deque[Applied] = deque()
+        self._waiting: deque[tuple[str, Callable[[], object]]] = deque()
+        self._settled: dict[str, str] = {}
+        self._full_until = 0.0
+
+    def run(self) -> None:
+        """Recover, then serve until SIGTERM or SIGINT (in the main thread) or JournalFailed."""
+        previous = self._catch_signals()
+        self._journal.max_wait = min(self._journal.max_wait, _SLEEP_IN_PLACE)
+        try:
+            self._recover()
+            while not self._stopped:
+                self._look()
+                self._wake.wait(_LOOK_SECONDS)
+                self._wake.clear()
+        finally:
+            self._journal.stopping = True
+            deadline = time.monotonic() + _GRACE_SECONDS
+            self._runs.finish(deadline)
+            self._errands.finish(deadline)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        """Ask `run` to return; from any thread, never from a signal handler."""
+        self._stopped = True
+        self._wake.set()
+
+    def _signalled(self, *_: object) -> None:
+        # Nothing with a lock inside: a handler runs in the main thread, which may hold that lock and would wait for
+        # itself for ever. No step begins from now on; the loop sees this within _LOOK_SECONDS.
+        self._journal.stopping = self._stopped = True
+
+    def _recover(self) -> None:
+        """Note what the boots before left and no run is about to come by; messages about it come first."""
+        store = self._journal.store
+        due = {task.task_id for task in store.read(lambda tx: tasks.due(tx, _ALL))}
+        roots = [self._root(task_id) for task_id, _ in store.read(intents.unresolved)]
+        for task_id in dict.fromkeys(roots):
+            # What was held by the time, the environment or the code of an earlier boot may be settled by this one.
+            if task_id not in due or not self._journal.runs_by_itself(task_id):
+                self._waiting.append((task_id, partial(self._journal.recover_task, task_id)))
+
+    def _look(self) -> None:
+        try:
+            # No message says so again: what was taken stays here until it is an errand.
+            self._taken += self._journal.take_messages()
+            while self._taken:
+                self._waiting.append(self._errand(self._taken[0]))
+                self._taken.popleft()
+            self._settle_what_no_run_comes_by()
+            due = self._due() if self._runs.free else []
+        except sqlite3.OperationalError as error:
+            # A full disk or a busy volume: nothing was lost, so look again in a moment.
+            _log.warning("the journal cannot be used just now: %s", error)
+            return
+        # One hand at a time settles what belongs to one task.
+        errands = len(self._waiting) if time.monotonic() >= self._full_until else 0
+        for name, work in [self._waiting.popleft() for _ in range(errands)]:
+            if self._runs.has(name) or not self._errands.take(name, partial(self._do, name, work)):
+                self._waiting.append((name, work))
+        for task in due:
+            if not self._journal.is_open(task.task_id) and not self._errands.has(task.task_id):
+                self._runs.take(task.task_id, partial(run_task, self._journal, task))
+
+    def _settle_what_no_run_comes_by(self) -> None:
+        """Settle the due intents of a script's task, or of one whose handler is gone: once for each due time."""
+        for root, handler, at in self._journal.store.read(intents.due):
+            if handler not in self._journal.handlers and self._settled.get(root) != at:
+                self._settled[root] = at
+                self._waiting.append((root, partial(self._journal.recover_task, root)))
+
+    def _do(self, name: str, work: Callable[[], object]) -> None:
+        """Do an errand, again after a full disk: no message and no look comes by it a second time."""
+        try:
+            work()
+        except sqlite3.OperationalError:
+            self._full_until = time.monotonic() + _FULL_SECONDS
+            self._waiting.append((name, work))
+            raise
+
+    def _errand(self, applied: Applied) -> tuple[str, Callable[[], object]]:
+        root = self._root(applied.task_id or "")
+        # Where a run settles the step, the errand only asks, which may go on beside it.
+        name = f"the status of {root}" if self._journal.runs_by_itself(root) else root
+        return name, partial(self._journal.follow, applied, RecoveryReport())
+
+    def _root(self, task_id: str) -> str:
+        found = self._journal.store.read(lambda tx: tasks.root(tx, task_id))
+        return task_id if found is None else found.task_id
+
+    def _due(self) -> list[TaskRow]:
+        # Those that run already are among them.
+        return self._journal.store.read(lambda tx: tasks.due(tx, self._runs.free * 2 + self._runs.busy))
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        if isinstance(error, JournalFailed):
+            _log.critical("%s", error)
+            self.stop()
+            return
+        # To settle it, to open it or to record its end: the task is unfinished on disk, and looked at again. An errand
+        # that could not be written is among those that wait already, and is taken when this thread has ended.
+        _log.error("work at %s stopped; it is unfinished\n%s", name, _secrets(self._journal).traceback(error))
+        time.sleep(_LOOK_SECONDS)
+
+    def _catch_signals(self) -> dict[int, Any]:
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
+
+
+def run_task(journal: Journal, row: TaskRow) -> None:
+    """Settle what is open of a submitted task, run its handler once, and record how that ended.
+
+    Raises what kept the task from being settled or opened, and what kept its end from being recorded.
+    """
+    current = journal.store.read(lambda tx: tasks.find(tx, row.task_id))
+    if current is None or current.status not in ("queued", "running", "waiting"):
+        return  # it ended between the look and this start
+    function = journal.handlers.get(row.handler or "")
+    if function is None:
+        text = f"missing: handler {row.handler!r} is not among this agent's handlers"
+        journal.store.write(lambda tx: tasks.wait(tx, row.task_id, text, None), sync=False)
+        return
+    # What an older boot left of this task and its branches comes first, from the stored bytes, whatever the code says.
+    try:
+        journal.recover_task(row.task_id)
+    except Exception:
+        raise
+    except BaseException as error:
+        # What a tool's code does here counts like a handler's: it runs again after a pause that grows.
+        _leave(journal, journal.open_task(row.task_id), error)
+        return
+    arguments: dict[str, Any] = codec.loads(current.input_json or "{}")
+    if inspect.iscoroutinefunction(function):
+        # How the handler ended is on disk by then; an exit in an asyncio task of its own leaves the loop once more.
+        with contextlib.suppress(SystemExit, KeyboardInterrupt):
+            threads.run(_run_async(journal, row.task_id, function, arguments))
+        return
+    task = journal.open_task(row.task_id)
+    try:
+        output = function(task, **arguments)
+    except BaseException as error:
+        _leave(journal, task, error)
+    else:
+        task.leave(None, output)
+
+
+async def _run_async(journal: Journal, task_id: str, function: Any, arguments: dict[str, Any]) -> None:
+    task = journal.open_task(task_id)
+    try:
+        output = await function(task, **arguments)
+    except BaseException as error:
+        _leave(journal, task, error)
+    else:
+        task.leave(None, output)
+
+
+def _leave(journal: Journal, task: Task, error: BaseException) -> None:
+    task.leave(error)
+    causes = leaves(error)
+    for one in causes:
+        if isinstance(one, JournalFailed):
+            raise one
+    ours = [one for one in causes if isinstance(one, StepkeeperError | Interrupted)]
+    for one in ours:
+        level = logging.WARNING if isinstance(one, StepUnwritten) else logging.INFO
+        _log.log(level, "task %s: %s", task.task_id, _secrets(journal).hide(str(one)))
+    if len(ours) < len(causes):
+        ended = "failed" if isinstance(error, Exception) and not ours else "was left unfinished"
+        # As text: a traceback shows what the handler's own errors say.
+        _log.error("task %s %s\n%s", task.task_id, ended, _secrets(journal).traceback(error))
+
+
+def _secrets(journal: Journal) -> Secrets:
+    return journal.desk("task").secrets

@@ -1,0 +1,122 @@
+"""How one opening of a task ended, written down: completed, failed, cancelled, or waiting for what and until when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from journal import clock
+from journal import stored_errors as failures
+from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, leaves
+from journal.http.frozen_request import MissingReference
+from journal.reconcile import replay_window as gate
+from journal.steps.task_run import Session
+from journal.store.sql import runs, starts, steps, tasks
+from journal.store.transaction import Transaction
+
+# When a task that failed beside a step without outcome is looked at again.
+_SETTLE_LATER = timedelta(seconds=30)
+# A full disk may have room again at any time, and trying costs one small write.
+_WRITE_LATER = timedelta(seconds=2)
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+_Wait = tuple[str, datetime | None]
+
+
+def stored_end(session: Session, cause: BaseException | None, output: object) -> str:
+    """The output of a run, or the failure `cause`, as it is stored. It runs code of the handler's values: outside any
+    transaction, or it would hold up every step.
+    """
+    secrets = session.desk.secrets
+    return secrets.stored(output)[0] if cause is None else failures.to_json(cause, hide=secrets.hide)
+
+
+def record_end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> None:
+    """Record the end of a run: `cause` is what left it, None where it returned; `stored` is by `stored_end`."""
+    session.note_served(tx)
+    runs.end(tx, session.task_id, session.run, _end(tx, session, cause, stored))
+
+
+def _end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> str:
+    task_id = session.task_id
+    causes = leaves(cause)
+    if any(isinstance(one, TaskCancelled) for one in causes):
+        return "cancelled"
+    # Of a group one that waits is enough: a failure beside it says nothing about the step that waits.
+    waits = [wait for one in causes if (wait := _wait(tx, session, one)) is not None]
+    if waits:
+        reason, until = min(waits, key=_soonest)
+        if until is None:
+            # What waits for a decision hides no intent of another branch, which needs none.
+            intent = tasks.first_pending(tx, task_id, intents_only=True)
+            until = None if intent is None else _by_itself(tx, *intent[2:])
+        tasks.wait(tx, task_id, reason, until)
+        return reason.partition(":")[0]
+    pending = tasks.first_pending(tx, task_id)
+    if pending is not None:
+        # Ended tasks are not recovered, so one with an open step does not end: that is settled, then it runs again.
+        reason = f"unresolved: step {pending[1]} of {pending[0]} is pending"
+        tasks.wait(tx, task_id, reason, _by_itself(tx, *pending[2:]))
+        return "unresolved"
+    if cause is not None:
+        tasks.fail(tx, task_id, stored)
+        return "failed"
+    tasks.complete(tx, task_id, stored)
+    return "completed"
+
+
+def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | None:
+    """Why the task waits and until when; None for what ends it."""
+    if isinstance(cause, StepHeld):
+        # Decided, perhaps, while a sibling of the step, or what it is a branch of, was still running.
+        until = None if steps.is_held(tx, cause.task_id, cause.step_index) else clock.wall()
+        if cause.reason == "clock_suspect":
+            until = _caught_up(tx)
+        return f"held: {_place(session, cause)}: {cause.reason}", until
+    if isinstance(cause, StepWaiting):
+        return f"due: {_place(session, cause)}", cause.until
+    if isinstance(cause, Diverged):
+        return "diverged: the code asks for another step than the journal holds", None
+    if isinstance(cause, StepUnwritten):
+        return "unwritten: the journal could not be written", clock.wall() + _WRITE_LATER
+    if isinstance(cause, MissingReference):
+        return f"missing: {', '.join(cause.names)}", None
+    return None if isinstance(cause, Exception) else _interruption(tx, session, cause)
+
+
+def _place(session: Session, cause: StepHeld | StepWaiting) -> str:
+    """Which step; one of a branch with its task."""
+    of = "" if cause.task_id == session.task_id else f" of {cause.task_id}"
+    return f"step {cause.step_index}{of}"
+
+
+def _by_itself(tx: Transaction, hold_reason: str | None, due: str | None) -> datetime | None:
+    """When a pending step is looked at again without a decision; None where it waits for one."""
+    if hold_reason not in (None, "clock_suspect"):
+        return None
+    if hold_reason == "clock_suspect" and tx.newest > tx.now:
+        return _caught_up(tx)
+    # Never at once: what this run did not settle, the next one may not either.
+    later = clock.wall() + _SETTLE_LATER
+    return later if due is None else max(later, clock.parse(due))
+
+
+def _caught_up(tx: Transaction) -> datetime:
+    """When the time has caught up with the journal: nobody need decide what a clock holds that went back."""
+    return clock.parse(max(tx.newest, tx.now))
+
+
+def _interruption(tx: Transaction, session: Session, cause: BaseException) -> _Wait:
+    task = tasks.find(tx, session.task_id)
+    # A branch is run by what it is a branch of, at no time of its own.
+    is_root = task is None or task.parent_id is None
+    if session.desk.stopping():
+        return "interrupted: the process was stopping", clock.wall() if is_root else None
+    pause = gate.backoff(session.task_id, starts.breaks(tx, session.task_id))
+    return f"{starts.BROKEN_OFF}: left by {type(cause).__name__}", clock.wall() + pause if is_root else None
+
+
+def _soonest(wait: _Wait) -> tuple[bool, datetime, bool]:
+    # What has no time of its own waits for a decision; new code or a new environment may come before one.
+    reason, until = wait
+    return until is None, until or _NEVER, reason.startswith("held")

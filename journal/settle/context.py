@@ -1,0 +1,179 @@
+"""The desk a pending intent is settled at: what lies on it, and how it is put aside."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from journal import clock, codec
+from journal.effects import Steps, Write
+from journal.errors import OutcomeUnknown, ProfileError, StepHeld, StepkeeperError, StepWaiting
+from journal.http import frozen_request as freeze
+from journal.http.secrets import Secrets
+from journal.models import Attempt, Evidence, FrozenRequest, Step
+from journal.providers.profile import Profile
+from journal.reconcile.actions import Now
+from journal.settle.dispatch import Intent
+from journal.store.sql import attempts, decisions, evidence, requests, steps
+from journal.store.transaction import Transaction
+from journal.store.writer import Store
+from journal.tools import Tool
+
+# A step whose dispatch ended with its process this often is held, so that one step cannot keep an agent dying.
+QUARANTINE_STARTS = 3
+# Held for another cause than "we do not know": everything else is an unknown outcome.
+_KNOWN_OUTCOME = frozenset({"approval_required", "not_applied", "tool_missing", "missing_reference", "diverged"})
+
+Mode = Literal["task", "recover", "visit"]
+
+
+class NotHere(StepkeeperError):
+    """This process cannot do what the step needs next (a tool or a credential of the agent's): nothing was changed."""
+
+
+class AskFirst(StepkeeperError):
+    """A status query comes next, and a visiting writer makes none while it holds the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What settling works with.
+
+    `mode`: "task" is the handler's own run and may sleep; "recover" runs no tool code but `status=` and keyed
+    replays; "visit" is a writer that is not the agent: it leaves to the agent what only the agent can do.
+    """
+
+    store: Store
+    tools: Mapping[str, Tool]
+    secrets: Secrets
+    epoch: Callable[[], int]
+    stopping: Callable[[], bool] = lambda: False
+    mode: Mode = "task"
+    max_wait: timedelta = timedelta(seconds=60)
+    # Held while a step runs that ended twice with its process (see journal.suspects).
+    suspect: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything the journal knows about one step, read together.
+
+    `made` is its request as it was made; the intent's is marked with what its newest attempt was sent with.
+    `unreadable` says why the intent's profile promises nothing: this version refuses the stored one.
+    """
+
+    step: Step
+    intent: Intent
+    attempts: list[Attempt]
+    evidence: list[Evidence]
+    now: Now
+    made: FrozenRequest | None
+    unreadable: str = ""
+
+
+def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
+    """Read a step with all that bears on it."""
+    step = steps.find(tx, task_id, step_index)
+    assert step is not None
+    step = replace(step, decision=decisions.unused(tx, task_id, step_index))
+    profile, unreadable = _profile(step, steps.profile_json(tx, task_id, step_index))
+    made = requests.find(tx, task_id, step_index, step.key_generation)
+    sent = attempts.of_step(tx, task_id, step_index)
+    return Snapshot(
+        step=step,
+        intent=Intent(
+            step=step,
+            profile=profile,
+            request=None if made is None else freeze.as_sent(made, _marks(tx, sent)),
+        ),
+        attempts=sent,
+        evidence=evidence.of_step(tx, task_id, step_index),
+        now=Now(clock.moment(), clock.parse(tx.newest) if tx.newest else None, tx.boot),
+        made=made,
+        unreadable=unreadable,
+    )
+
+
+def _profile(step: Step, stored: str | None) -> tuple[Profile, str]:
+    name = step.provider or "python"
+    try:
+        return Profile.from_dict(name, codec.loads(stored) if stored else {}), ""
+    except (ProfileError, ValueError, TypeError, AttributeError) as error:
+        # A stricter lint, or a word of a newer version: one step's business, not that of all others.
+        return Profile.from_dict(name, {}), error.message if isinstance(error, ProfileError) else f"{name}: {error}"
+
+
+def _marks(tx: Transaction, sent: list[Attempt]) -> dict[str, str] | None:
+    """The new marks of the newest attempt that may have arrived; None where none may have."""
+    last = next((attempt for attempt in reversed(sent) if attempt.verdict != "not_sent"), None)
+    return None if last is None else requests.sent_with(tx, last.task_id, last.step_index, last.attempt)
+
+
+def tool_lacks(desk: Desk, intent: Intent, *, asks: bool = False) -> str | None:
+    """Why this process cannot run, or with `asks` ask, what a Python step was begun with; None where it can.
+
+    A name alone is no proof: running a tool that became another kind would record an effect that did not happen, and
+    what was begun under a key is repeated under that key alone.
+    """
+    step, name = intent.step, intent.step.tool_name
+    tool = desk.tools.get(name)
+    if tool is None:
+        return f"The tool {name} is not among this agent's tools."
+    if tool.transport != "python" or tool.effect != "mutating":
+        return f"The tool {name} is another kind of tool now than when this step was begun."
+    if asks:
+        return f"The tool {name} has no status= any more." if tool.status is None else None
+    if intent.profile.keyed and tool.keyed is None:
+        return f"The tool {name} has no keyed= any more; it was begun under a key and is not called without."
+    if intent.profile.keyed and not tool.takes_call:
+        return f"The tool {name} takes no `call`, so it cannot pass on the key it was begun under; it is not called."
+    misfit = _misfit(tool, codec.loads(step.arguments_json or "{}"))
+    return f"The tool {name} no longer takes the stored arguments: {misfit}; it was not called." if misfit else None
+
+
+def _misfit(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Why stored arguments no longer bind to the tool's parameters; empty where they do."""
+    named = [
+        # Stored by name, they are given by place where they must be.
+        one.replace(kind=one.POSITIONAL_OR_KEYWORD) if one.kind is one.POSITIONAL_ONLY else one
+        for one in tool.signature.parameters.values()
+    ]
+    try:
+        tool.signature.replace(parameters=named).bind(**arguments)
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+def hold(desk: Desk, step: Step, reason: str, why: str, *, arrived: bool = True) -> Steps[None]:
+    """Write the hold, and that approvals which expired meanwhile sent nothing, and raise it.
+
+    `arrived`: whether an attempt may have arrived, without which no outcome is unknown.
+    """
+
+    def put_aside(tx: Transaction) -> None:
+        decisions.expire_old(tx, step.task_id, step.step_index)
+        steps.hold(tx, step.task_id, step.step_index, reason, why)
+
+    yield Write(desk.store, put_aside, sync=True)
+    kind = StepHeld if reason in _KNOWN_OUTCOME or not arrived else OutcomeUnknown
+    raise kind(
+        f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is held: {reason}. {why}",
+        task_id=step.task_id,
+        step_index=step.step_index,
+        reason=reason,
+        hint="Decide it on the dashboard's pending page.",
+    )
+
+
+def waiting(step: Step, until: datetime) -> StepWaiting:
+    """The error of a step that is due later."""
+    return StepWaiting(
+        f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is due again at {clock.text(until)}.",
+        task_id=step.task_id,
+        step_index=step.step_index,
+        until=until,
+    )

@@ -1,0 +1,43 @@
+"""Suspects: steps that ended twice with their process run one at a time, so that a third death names one alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
+
+from journal import clock
+from journal.effects import Sleep, Steps
+from journal.models import Step
+from journal.settle.context import QUARANTINE_STARTS, Desk, waiting
+
+_POLL = timedelta(seconds=0.1)
+# Past it a suspect runs beside the one before it: one that hangs must not stop the others for good.
+_LONGEST_WAIT = timedelta(seconds=60)
+
+
+def turn(desk: Desk, step: Step, deaths: int) -> Steps[AbstractContextManager[None]]:
+    """Wait until no other suspect runs in this process and return what keeps it so, for a `with`.
+
+    A step that ended fewer than two times with its process waits for nobody. Raises StepWaiting where the process is
+    stopping: the step is not begun.
+    """
+    if deaths < QUARANTINE_STARTS - 1:
+        return nullcontext()
+    deadline = clock.wall() + _LONGEST_WAIT
+    while not desk.suspect.acquire(blocking=False):
+        if desk.stopping():
+            raise waiting(step, clock.wall())
+        if clock.wall() > deadline:
+            return nullcontext()
+        yield Sleep(clock.wall() + _POLL, desk.stopping)
+    return _released(desk.suspect)
+
+
+@contextmanager
+def _released(taken: threading.Lock) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        taken.release()

@@ -1,0 +1,179 @@
+"""Settling a pending intent: look, decide, do one thing, look again. `reconcile.decide` is the only judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from journal import clock
+from journal import stored_errors as failures
+from journal.effects import Read, Sleep, Steps, Write
+from journal.http import frozen_request as freeze
+from journal.http.secrets import Secrets
+from journal.models import Attempt, Step
+from journal.reconcile import decide as reconcile
+from journal.reconcile.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
+from journal.settle.context import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, tool_lacks, waiting
+from journal.settle.dispatch import dispatch
+from journal.settle.quarantine import turn
+from journal.settle.status_check import query
+from journal.store.sql import attempts, decisions, requests, steps, tasks
+from journal.store.sql.attempts import Mark
+from journal.store.transaction import Transaction
+
+# A clock that was set back by no more than this, as time services do, is waited for.
+_SET_BACK = timedelta(seconds=1)
+# What is held so is held under any profile.
+_PLAIN_HOLDS = ("clock_suspect", "key_seen_before", "quarantined", "not_applied")
+
+
+def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
+    """Bring a pending mutating step to an end and return it.
+
+    Raises StepHeld or OutcomeUnknown when a person must decide, StepWaiting when it is due later, TaskCancelled where
+    it would have been sent, NotHere and AskFirst (see there). Calls no model.
+    """
+    deadline = clock.wall() + desk.max_wait
+    while True:
+        woken = _changed_since(desk, desk.epoch())
+        seen: Snapshot = yield Read(desk.store, lambda tx: look(tx, task_id, step_index))
+        if seen.step.status != "pending":
+            return seen.step
+        newest = seen.now.newest
+        if newest is not None and timedelta(0) < newest - seen.now.moment.wall <= _SET_BACK:
+            yield from _catch_up(desk, seen.step, newest)
+            continue
+        yield from _act(desk, seen, _judge(seen), deadline, woken)
+
+
+def _catch_up(desk: Desk, step: Step, newest: datetime) -> Steps[None]:
+    """Wait for a clock that was set back a little; no longer where it is set further back, or the process stops."""
+    if desk.stopping():
+        raise waiting(step, newest)
+    yield Sleep(newest, lambda: desk.stopping() or clock.wall() < newest - _SET_BACK)
+
+
+def _changed_since(desk: Desk, epoch: int) -> Callable[[], bool]:
+    return lambda: desk.stopping() or desk.epoch() != epoch
+
+
+def _judge(seen: Snapshot) -> Action:
+    action = reconcile.decide(seen.step, seen.attempts, seen.evidence, seen.intent.profile, seen.now)
+    depends = action.reason not in _PLAIN_HOLDS if isinstance(action, Hold) else isinstance(action, Send | Query)
+    if seen.unreadable and depends:
+        return Hold("profile_missing", seen.unreadable)
+    if not isinstance(action, Send) or seen.step.decision is not None:
+        return action
+    if seen.intent.request is not None:
+        # Sending stored bytes runs none of the agent's code: this step was only under way when another one killed.
+        return action
+    deaths = _deaths(seen)
+    if deaths < QUARANTINE_STARTS:
+        return action
+    return Hold("quarantined", f"{deaths} dispatches of this step ended with their process.")
+
+
+def _deaths(seen: Snapshot) -> int:
+    """How many dispatches ended with their process."""
+    return sum(attempt.verdict is None and attempt.boot < seen.now.boot for attempt in seen.attempts)
+
+
+def _act(desk: Desk, seen: Snapshot, action: Action, deadline: datetime, woken: Callable[[], bool]) -> Steps[None]:
+    """Do the one thing that was decided."""
+    step, store = seen.step, desk.store
+    task_id, index = step.task_id, step.step_index
+    match action:
+        case Send():
+            yield from _send(desk, seen)
+        case Query():
+            yield from query(desk, seen)
+        case Wait(until=until):
+            yield Write(store, lambda tx: steps.schedule(tx, task_id, index, until))
+            if desk.mode != "task" or until > deadline or desk.stopping():
+                raise waiting(step, until)
+            yield Sleep(until, woken)
+        case Adopt():
+            yield Write(store, lambda tx: _adopt(tx, step, action, desk.secrets), outcome=True)
+        case Fail(attempt=attempt):
+            yield Write(store, lambda tx: steps.end(tx, task_id, index, "failed", failure_of(attempt, step)))
+        case Hold(reason=reason, why=why):
+            arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
+            yield from hold(desk, step, reason, why, arrived=arrived)
+
+
+def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
+    step, intent = seen.step, seen.intent
+    obstacle = _obstacle(desk, seen)
+    if obstacle is not None:
+        if desk.mode == "visit":
+            raise NotHere(obstacle[1])
+        yield from hold(desk, step, *obstacle)
+    if desk.mode == "recover" and intent.request is None and not intent.profile.keyed:
+        # The tool's code runs where its task runs; recovery only settles what needs no code of the agent's.
+        raise NotHere(f"Step {step.step_index} of {step.task_id}: its tool runs again when its task runs.")
+    with (yield from turn(desk, step, 0 if intent.request is not None else _deaths(seen))):
+        mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, seen, desk.secrets.environ), sync=True)
+        if mark is not None:
+            yield from dispatch(desk.store, desk.secrets, desk.tools.get(step.tool_name), intent, mark)
+
+
+def _mark(tx: Transaction, seen: Snapshot, environ: Mapping[str, str]) -> Mark | None:
+    """The dispatching mark, using up the approval that made this send; None when nothing may be sent."""
+    step = seen.step
+    tasks.unless_cancelled(tx, step.task_id)
+    fresh = look(tx, step.task_id, step.step_index)
+    decision = fresh.step.decision
+    if decision != step.decision:
+        # Decided, or expired, since it was looked at: late is never, and what was not seen is looked at first.
+        decisions.expire_old(tx, step.task_id, step.step_index)
+        return None
+    if not isinstance(_judge(fresh), Send):
+        # Since it was looked at another thread has sent or ended it, or its time is over.
+        return None
+    mark = attempts.mark(
+        tx,
+        step.task_id,
+        step.step_index,
+        generation=step.key_generation,
+        decision_id=None if decision is None else decision.message_id,
+    )
+    if fresh.made is not None:
+        # Where it goes now, not where it was made to go, is what a later replay must not leave.
+        requests.note_sent(tx, mark.task_id, mark.step_index, mark.attempt, freeze.new_marks(fresh.made, environ))
+    if decision is not None:
+        decisions.consume(tx, decision.message_id, mark.attempt)
+    return mark
+
+
+def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
+    """(hold reason, sentence) of what keeps this process from dispatching."""
+    intent = seen.intent
+    if intent.request is None:
+        lacks = tool_lacks(desk, intent)
+        return None if lacks is None else ("tool_missing", lacks)
+    try:
+        freeze.resolve(intent.request, desk.secrets.environ)
+        if intent.step.decision is None:
+            freeze.require_unchanged(intent.request, desk.secrets.environ)
+    except freeze.MissingReference as error:
+        return error.hold_reason, str(error)
+    return None
+
+
+def _adopt(tx: Transaction, step: Step, action: Adopt, secrets: Secrets) -> None:
+    known = action.output_json is not None
+    steps.commit(
+        tx,
+        step.task_id,
+        step.step_index,
+        secrets.hide_json(action.output_json or "null"),
+        complete=known,
+        alarm=action.alarm or None,
+    )
+
+
+def failure_of(attempt: Attempt, step: Step) -> str:
+    """The failure to store for a step whose attempt surely had no effect."""
+    if attempt.output_json is not None:
+        return attempt.output_json
+    return failures.rejected(attempt.http_status, attempt.detail or f"{step.tool_name} was refused")

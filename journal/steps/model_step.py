@@ -1,0 +1,193 @@
+"""What happens at one model call: asked once, its answer kept, its tokens counted."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from journal import clock, codec, keys, usage
+from journal import stored_errors as failures
+from journal.effects import Call, Read, Sleep, Steps, Write
+from journal.errors import InvalidArguments, StepWaiting
+from journal.http.secrets import Secrets
+from journal.models import Step
+from journal.reply import Reply, storable_calls
+from journal.settle.settle import settle
+from journal.steps.read_step import again, decided, fail
+from journal.steps.task_run import Session, stored_outcome
+from journal.steps.tool_step import check_divergence
+from journal.store.sql import boots, intents, model_calls, starts, steps
+from journal.store.transaction import Transaction
+
+_PREVIEW_CHARACTERS = 200
+_NAMES = ("model", "request_model", "response_id", "service_tier")
+_POLL = timedelta(seconds=0.2)
+
+
+def prompt_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """The canonical text of all that a model is asked with. Raises InvalidArguments."""
+    return codec.dumps(_bind(function, args, kwargs), what="prompt")
+
+
+def model_step(
+    session: Session,
+    function: Callable[..., Any],
+    index: int,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    prompt: str,
+) -> Steps[Reply]:
+    """One `ask`: the Reply from the journal, or one call of the model. `prompt` is what `prompt_of` made of it."""
+    new = _new_step(session, function, index, prompt)
+    desk = session.desk
+    if index < session.stored:
+        stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        if stored is not None and stored.status == "pending" and stored.effect == "mutating":
+            # From its stored bytes first, whatever the code now says.
+            stored = yield from settle(desk, session.task_id, index)
+        if stored is not None:
+            yield from check_divergence(session, stored, new, {})
+            if stored.status != "pending":
+                return _reply(stored_outcome(session, stored))
+            yield from _settled_first(session, index)
+            return _reply((yield from again(session, stored, _call(session, function, new, args, kwargs))))
+    desk.secrets.refuse(prompt, new.label)
+    yield from _settled_first(session, index)
+
+    def begin(tx: Transaction) -> None:
+        session.begin(tx)
+        steps.insert(tx, new)
+
+    yield Write(desk.store, begin)
+    return _reply((yield from _call(session, function, new, args, kwargs)))
+
+
+def _settled_first(session: Session, index: int) -> Steps[None]:
+    """No model is called while the task has an intent of an older boot: a sibling step is settling it now."""
+    desk = session.desk
+    deadline = clock.wall() + desk.max_wait
+    while (yield Read(desk.store, lambda tx: intents.has_older_intent(tx, session.task_id))):
+        if session.is_closed() or clock.wall() > deadline:
+            raise StepWaiting(
+                f"Step {index} of {session.task_id}: an earlier intent is not resolved, so no model is called.",
+                task_id=session.task_id,
+                step_index=index,
+                until=clock.wall() + desk.max_wait,
+            )
+        yield Sleep(clock.wall() + _POLL, session.is_closed)
+
+
+def _new_step(session: Session, function: Callable[..., Any], index: int, prompt: str) -> steps.NewStep:
+    described: dict[str, Any] = {
+        "prompt_bytes": len(prompt.encode()),
+        "prompt_sha256": keys.sha256_hex(prompt),
+        "preview": prompt[:_PREVIEW_CHARACTERS],
+    }
+    if session.keep_prompt:
+        described["prompt"] = prompt
+    text = codec.dumps(described)
+    return steps.NewStep(
+        task_id=session.task_id,
+        step_index=index,
+        tool_name=_name(function),
+        effect="model",
+        key=keys.key(session.task_id, index, text),
+        arguments_json=text,
+    )
+
+
+def _call(
+    session: Session, function: Callable[..., Any], new: steps.NewStep, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Steps[Any]:
+    desk = session.desk
+    recovering = boots.recovering.get()
+
+    def opened(tx: Transaction) -> int:
+        if recovering:
+            boots.count_recovery_model_call(tx)
+        return model_calls.open_call(tx, new.task_id, new.step_index)
+
+    number: int = yield Write(desk.store, opened)
+    started = clock.boot_seconds()
+    try:
+        answer = yield Call(lambda: function(*args, **kwargs), blocking=not inspect.iscoroutinefunction(function))
+    except Exception as error:
+        text = failures.to_json(error, hide=desk.secrets.hide)
+        yield Write(desk.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
+        return (yield from fail(session, new, text, desk.secrets.cause(error)))
+    except GeneratorExit:
+        raise
+    except BaseException:
+
+        def interrupted(tx: Transaction) -> None:
+            _close_unknown(tx, new, number, "interrupted")
+            starts.uncount(tx, new.task_id, new.step_index)
+
+        yield Write(desk.store, interrupted)
+        raise
+    stored, readable = _stored(answer if isinstance(answer, Reply) else Reply(answer), desk.secrets)
+    text, complete = desk.secrets.stored(stored)
+    counted, raw_usage = _counted(stored["usage"], desk.secrets)
+    duration = max(0.0, clock.boot_seconds() - started)
+
+    def commit(tx: Transaction) -> bool:
+        named = {name: stored[name] for name in _NAMES}
+        model_calls.close_call(tx, new.task_id, new.step_index, number, counted, raw_usage=raw_usage, **named)
+        return steps.commit(tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration)
+
+    if (yield Write(desk.store, commit, outcome=True)):
+        return codec.loads(text)
+    return (yield from decided(session, new.task_id, new.step_index))
+
+
+def _counted(reported: object, secrets: Secrets) -> tuple[usage.Usage, str | None]:
+    """The tokens an answer reported, and the report as it is stored. May run an SDK's code: outside the store."""
+    counted = usage.normalise(reported)
+    raw_usage = None if reported is None else secrets.stored(reported)[0]
+    return replace(counted, flags=secrets.hide(counted.flags)), raw_usage
+
+
+def _stored(reply: Reply, secrets: Secrets) -> tuple[dict[str, Any], bool]:
+    """The reply's fields, its names as text and its calls as they can be stored, and whether all could be read."""
+    calls, readable = storable_calls(reply.calls)
+    stored: dict[str, Any] = {"content": reply.content, "usage": reply.usage, "calls": calls}
+    for name in _NAMES:
+        value = getattr(reply, name)
+        try:
+            stored[name] = None if value is None else secrets.hide(codec.escaped(str(value)))
+        except Exception as error:  # an SDK's object that has no text: the answer was paid and is kept all the same
+            stored[name], readable = f"<{type(value).__name__}: its text raised {type(error).__name__}>", False
+    return stored, readable
+
+
+def _close_unknown(tx: Transaction, new: steps.NewStep, number: int, why: str) -> None:
+    model_calls.close_call(
+        tx, new.task_id, new.step_index, number, usage.Usage(state="unknown", flags=why), raw_usage=None
+    )
+
+
+def _reply(stored: Any) -> Reply:
+    if not isinstance(stored, dict) or "content" not in stored:
+        # A reply too odd or too large to be kept (its stub), or what an operator put in its place.
+        return Reply(stored)
+    return Reply(**{**stored, "calls": tuple(stored.get("calls") or ())})
+
+
+def _bind(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return {"args": list(args), **kwargs}
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise InvalidArguments(f"{_name(function)}: {error}.", path="$", hint="Nothing was written.") from error
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -1,0 +1,149 @@
+"""What changes nothing outside: run, repeated after a kill, committed without waiting for the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from journal import clock, codec
+from journal import stored_errors as failures
+from journal.effects import Call, Read, Sleep, Steps, Write
+from journal.models import Step
+from journal.providers.classify import Outcome
+from journal.reconcile import replay_window as gate
+from journal.settle.context import QUARANTINE_STARTS, hold, waiting
+from journal.settle.quarantine import turn
+from journal.steps.task_run import Session, settled_outcome
+from journal.store.sql import starts, steps
+from journal.store.transaction import Transaction
+from journal.tools import Call as ToolCall
+from journal.tools import Tool
+
+# Read-only requests are repeated under the same back-off as intents, counted by their starts: no attempt is on disk.
+_RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "rate_limited", "stale"})
+
+
+def again(session: Session, step: Step, run: Steps[Any]) -> Steps[Any]:
+    """Count one more start of a pending read-only or model step and `run` it; hold it when it keeps killing.
+
+    Where somebody ended it meanwhile nothing runs, and the journal's outcome is returned.
+    """
+    desk = session.desk
+    # Fetching a stored request runs none of the agent's code.
+    deaths = 0 if step.transport == "http" else step.starts
+    if deaths >= QUARANTINE_STARTS:
+        yield from hold(desk, step, "quarantined", f"This step was started {deaths} times and never ended.")
+    if step.next_attempt_at is not None and step.next_attempt_at > clock.wall():
+        yield from _wait(session, step, step.next_attempt_at, clock.wall() + desk.max_wait)
+
+    def restart(tx: Transaction) -> bool:
+        if not starts.restart(tx, step.task_id, step.step_index):
+            return False
+        session.begin(tx)
+        return True
+
+    with (yield from turn(desk, step, deaths)):
+        if (yield Write(desk.store, restart)):
+            return (yield from run)
+    return (yield from decided(session, step.task_id, step.step_index))
+
+
+def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> Steps[Any]:
+    started = clock.boot_seconds()
+    if new.request is not None:
+        return (yield from _fetch(session, new, started))
+    try:
+        call = ToolCall(new.key, new.task_id, new.step_index, 1)
+        value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
+    except Exception as error:
+        text = failures.to_json(error, hide=session.desk.secrets.hide)
+        return (yield from fail(session, new, text, session.desk.secrets.cause(error)))
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield Write(session.desk.store, lambda tx: starts.uncount(tx, new.task_id, new.step_index))
+        raise
+    return (yield from _commit(session, new, value, started))
+
+
+def _commit(session: Session, new: steps.NewStep, value: object, started: float) -> Steps[Any]:
+    """Commit a read-only output, unsynced, and return it as a resume will."""
+    text, complete = session.desk.secrets.stored(value)
+    duration = max(0.0, clock.boot_seconds() - started)
+
+    def commit(tx: Transaction) -> bool:
+        return steps.commit(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
+
+    if (yield Write(session.desk.store, commit, outcome=True)):
+        return codec.loads(text)
+    return (yield from decided(session, new.task_id, new.step_index))
+
+
+def fail(session: Session, new: steps.NewStep, error_json: str, cause: BaseException | None) -> Steps[Any]:
+    """Store the failure of a step that changed nothing outside, and raise it."""
+
+    def end(tx: Transaction) -> bool:
+        return steps.end(tx, new.task_id, new.step_index, "failed", error_json)
+
+    if (yield Write(session.desk.store, end, outcome=True)):
+        raise failures.to_error(error_json, new.label) from cause
+    return (yield from decided(session, new.task_id, new.step_index))
+
+
+def decided(session: Session, task_id: str, index: int) -> Steps[Any]:
+    """What the journal holds of a step that an operator ended while it ran: what a resume gives too."""
+    step: Step = yield Read(session.desk.store, lambda tx: steps.find(tx, task_id, index))
+    return settled_outcome(session, step)
+
+
+def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
+    """A read-only HTTP request: repeated with back-off while the provider cannot be reached."""
+    desk = session.desk
+    assert new.request is not None
+    assert new.profile is not None
+    request, profile = new.request, new.profile
+    deadline = clock.wall() + desk.max_wait
+    tries = 0
+    while True:
+
+        def send() -> Outcome:
+            from journal.http import client as http
+
+            return http.send(
+                request, profile=profile, redispatch=False, guard=lambda: None, secrets=desk.secrets, reads=True
+            )
+
+        outcome: Outcome = yield Call(send)
+        if outcome.verdict == "applied":
+            return (yield from _commit(session, new, outcome.output, started))
+        if outcome.kind not in _RETRIED_KINDS:
+            return (yield from fail(session, new, failures.rejected(outcome.http_status, outcome.detail), None))
+        step: Step = yield Read(desk.store, lambda tx: steps.find(tx, new.task_id, new.step_index))
+        until = outcome.retry_after_at or clock.wall() + gate.backoff(new.key, step.starts - 1 + tries)
+        tries += 1
+        if not (yield from _wait(session, step, until, deadline)):
+            return (yield from decided(session, new.task_id, new.step_index))
+
+
+def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> Steps[bool]:
+    """Sleep until the step is due; False where somebody ended it meanwhile. Past the deadline it is put off."""
+    desk = session.desk
+    while True:
+        # Read first: what is decided after it ends the sleep.
+        woken = _woken(session, desk.epoch())
+        now: Step = yield Read(desk.store, lambda tx: steps.find(tx, step.task_id, step.step_index))
+        if now.status != "pending":
+            return False
+        if until > deadline or session.is_closed():
+            break
+        # A message about another task ends a sleep too, and makes nothing due.
+        if clock.wall() >= until or now.next_attempt_at != step.next_attempt_at:
+            return True
+        yield Sleep(until, woken)
+    yield Write(desk.store, lambda tx: steps.schedule(tx, step.task_id, step.step_index, until))
+    raise waiting(step, until)
+
+
+def _woken(session: Session, epoch: int) -> Callable[[], bool]:
+    return lambda: session.is_closed() or session.desk.epoch() != epoch

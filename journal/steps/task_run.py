@@ -1,0 +1,63 @@
+"""One opening of a task, as the protocol of its steps sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from journal import codec
+from journal import stored_errors as failures
+from journal.models import Step
+from journal.providers.profile import Profile
+from journal.settle.context import Desk
+from journal.store.sql import runs, tasks
+from journal.store.transaction import Transaction
+
+
+@dataclass(slots=True)
+class Session:
+    """One opening of a task: which steps the journal already holds, and how far they were served."""
+
+    desk: Desk
+    task_id: str
+    run: int
+    stored: int
+    profiles: Mapping[str, Profile]
+    keep_prompt: bool = False
+    served_through: int = -1
+    flushed_through: int = -1
+    is_closed: Callable[[], bool] = field(default=lambda: False)
+
+    def begin(self, tx: Transaction) -> None:
+        """What every first write of a step does: refuse a cancelled task, note how far the journal served."""
+        task = tasks.unless_cancelled(tx, self.task_id)
+        if task is not None and task.status in ("completed", "failed"):
+            tasks.reopen(tx, self.task_id)
+        self.note_served(tx)
+
+    def note_served(self, tx: Transaction) -> None:
+        """Note on disk how far the journal served this run."""
+        if self.served_through > self.flushed_through:
+            runs.note_served(tx, self.task_id, self.run, self.served_through)
+            self.flushed_through = self.served_through
+
+
+def stored_outcome(session: Session, step: Step) -> Any:
+    """What an ended step gives its caller: the output, or its stored error raised."""
+    what = f"Step {step.step_index} of {step.task_id} ({step.tool_name})"
+    session.served_through = max(session.served_through, step.step_index)
+    if step.status == "failed":
+        raise failures.to_error(step.error_json, what)
+    if step.status == "abandoned":
+        raise failures.to_abandoned(step.error_json, what)
+    return codec.loads(step.output_json or "null")
+
+
+def settled_outcome(session: Session, step: Step) -> Any:
+    """The same of a step that ended while this run was at it: its work was not saved."""
+    before = session.served_through
+    try:
+        return stored_outcome(session, step)
+    finally:
+        session.served_through = before

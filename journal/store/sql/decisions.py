@@ -1,0 +1,87 @@
+"""Statements on operators' decisions. One statement per function; each takes the open transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from journal import codec
+from journal.models import Decision
+from journal.store.sql import rows
+
+if TYPE_CHECKING:
+    from journal.store.transaction import Transaction
+
+
+def find(tx: Transaction, message_id: str) -> Decision | None:
+    """What became of a decision message, or None when it was never applied."""
+    row = tx.one("SELECT * FROM agent_decision WHERE message_id = ?", (message_id,))
+    return None if row is None else rows.decision(row)
+
+
+def add(tx: Transaction, body: dict[str, Any], outcome: str) -> None:
+    """Append a decision with what became of it; its message id makes it single-use."""
+    output = body.get("output")
+    tx.execute(
+        "INSERT INTO agent_decision (message_id, task_id, step_index, kind, actor, reason, key, payload_sha256,"
+        " dispatches, created_at, expires_at, applied_at, outcome, output_json, reference, revision)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            body["message_id"],
+            str(body["task_id"]),
+            body.get("step_index"),
+            str(body["decision"]),
+            str(body.get("actor", "")),
+            str(body.get("reason", "")),
+            body.get("key"),
+            body.get("payload_sha256"),
+            body.get("dispatches"),
+            body.get("created_at") or tx.now,
+            body.get("expires_at"),
+            tx.now,
+            outcome,
+            None if output is None else codec.dumps(output, what="output"),
+            body.get("reference"),
+            tx.revision(),
+        ),
+    )
+
+
+def unused(tx: Transaction, task_id: str, step_index: int) -> Decision | None:
+    """The applied approval of this step that no attempt has used yet."""
+    row = tx.one(
+        "SELECT * FROM agent_decision WHERE task_id = ? AND step_index = ? AND outcome = 'applied'"
+        " AND consumed_attempt IS NULL AND kind IN ('replay', 'approve', 'replay_as_new')"
+        " AND (expires_at IS NULL OR expires_at > ?) ORDER BY applied_at DESC LIMIT 1",
+        (task_id, step_index, tx.now),
+    )
+    return None if row is None else rows.decision(row)
+
+
+def expire_old(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Record on every approval of the step that expired unused that nothing was sent for it."""
+    tx.execute(
+        "UPDATE agent_decision SET outcome = 'refused: expired before it was sent', revision = ? WHERE task_id = ?"
+        " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL AND expires_at <= ?"
+        " AND kind IN ('replay', 'approve', 'replay_as_new')",
+        (tx.revision(), task_id, step_index, tx.now),
+    )
+
+
+def supersede(tx: Transaction, task_id: str, step_index: int, by: str) -> None:
+    """End an approval that was not used yet: a later decision takes its place."""
+    tx.execute(
+        "UPDATE agent_decision SET outcome = 'refused: superseded: ' || ?, revision = ? WHERE task_id = ?"
+        " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL"
+        " AND kind IN ('replay', 'approve', 'replay_as_new')",
+        (by, tx.revision(), task_id, step_index),
+    )
+
+
+def consume(tx: Transaction, message_id: str, attempt: int) -> bool:
+    """Use an approval for one attempt; False when it was used before or has expired: then nothing may be sent."""
+    done = tx.execute(
+        "UPDATE agent_decision SET consumed_attempt = ?, revision = ? WHERE message_id = ?"
+        " AND consumed_attempt IS NULL AND (expires_at IS NULL OR expires_at > ?)",
+        (attempt, tx.revision(), message_id, tx.now),
+    )
+    return done.rowcount == 1

@@ -1,0 +1,226 @@
+"""Statements on steps. One statement per function; each takes the open transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from journal import clock
+from journal.keys import sha256_hex
+from journal.models import FrozenRequest, Step
+from journal.providers.profile import Profile
+from journal.store import newest
+from journal.store.sql import blobs as bodies
+from journal.store.sql import requests, rows
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from journal.store.transaction import Transaction
+
+# Bodies are resolved here, so that nothing above knows of agent_body.
+_COLUMNS = (
+    "s.task_id, s.step_index, s.tool_name, s.idempotency_key,"
+    " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = s.arguments_ref), s.arguments_json) AS arguments_json,"
+    " s.status, coalesce((SELECT body FROM agent_body b WHERE b.sha256 = s.output_ref), s.output_json) AS output_json,"
+    " s.created_at, s.updated_at, s.args_hash, s.effect, s.key_generation, s.starts, s.hold_reason, s.hold_detail,"
+    " s.next_attempt_at, s.boot, s.revision, s.transport, s.payload_sha256, s.provider, s.profile_version,"
+    " s.output_complete, s.error_json, s.drift_json, s.reference, s.alarm, s.committed_boot, s.duration,"
+    " s.arguments_bytes, s.output_bytes"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """What a step is before anything happened: the row as it is first written."""
+
+    task_id: str
+    step_index: int
+    tool_name: str
+    effect: str
+    key: str
+    arguments_json: str
+    transport: str = "python"
+    profile: Profile | None = None
+    request: FrozenRequest | None = None
+    drift: str = "refuse"
+
+    @property
+    def label(self) -> str:
+        """How errors name the step."""
+        return f"Step {self.step_index} of {self.task_id} ({self.tool_name})"
+
+
+def find(tx: Transaction, task_id: str, step_index: int) -> Step | None:
+    """The step with its bodies, or None."""
+    row = tx.one(
+        f"SELECT {_COLUMNS} FROM agent_step_journal s WHERE s.task_id = ? AND s.step_index = ?", (task_id, step_index)
+    )
+    return None if row is None else rows.step(row)
+
+
+def count(tx: Transaction, task_id: str) -> int:
+    """One more than the highest stored index of the task."""
+    row = tx.one("SELECT coalesce(max(step_index), -1) + 1 AS n FROM agent_step_journal WHERE task_id = ?", (task_id,))
+    assert row is not None
+    return int(row["n"])
+
+
+def insert(tx: Transaction, new: NewStep) -> None:
+    """Write the step as pending, with its frozen request where it has one."""
+    text, reference = bodies.keep(tx, new.arguments_json)
+    digest = sha256_hex(new.arguments_json)
+    request, profile = new.request, new.profile
+    tx.execute(
+        "INSERT INTO agent_step_journal (task_id, step_index, tool_name, idempotency_key, arguments_json, status,"
+        " created_at, updated_at, args_hash, effect, starts, boot, revision, transport, payload_sha256, provider,"
+        " profile_version, profile_json, arguments_ref, arguments_bytes)"
+        " VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            new.task_id,
+            new.step_index,
+            new.tool_name,
+            new.key,
+            text,
+            tx.now,
+            tx.now,
+            digest,
+            new.effect,
+            tx.boot,
+            tx.revision(),
+            new.transport,
+            digest if request is None else request.sha256,
+            None if profile is None else profile.name,
+            None if profile is None else profile.version,
+            None if profile is None else profile.canonical,
+            reference,
+            len(new.arguments_json.encode()),
+        ),
+    )
+    if request is not None:
+        asked_with = () if profile is None else profile.references
+        requests.add(tx, new.task_id, new.step_index, request, asked_with=asked_with)
+
+
+def commit(
+    tx: Transaction,
+    task_id: str,
+    step_index: int,
+    output_json: str,
+    *,
+    complete: bool = True,
+    duration: float | None = None,
+    reference: str | None = None,
+    alarm: str | None = None,
+) -> bool:
+    """Commit a pending step with its output; False, and nothing done, when it is pending no more."""
+    text, body = bodies.keep(tx, output_json)
+    done = tx.execute(
+        "UPDATE agent_step_journal SET status = 'committed', output_json = ?, output_ref = ?, output_bytes = ?,"
+        " output_complete = ?, hold_reason = NULL, hold_detail = NULL, next_attempt_at = NULL, committed_boot = ?,"
+        " duration = ?, reference = ?, alarm = ?, updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (
+            text,
+            body,
+            len(output_json.encode()),
+            int(complete),
+            tx.boot,
+            duration,
+            reference,
+            alarm,
+            tx.now,
+            tx.revision(),
+            task_id,
+            step_index,
+        ),
+    )
+    return done.rowcount == 1
+
+
+def end(tx: Transaction, task_id: str, step_index: int, status: str, error_json: str) -> bool:
+    """End a pending step as `failed` or `abandoned` with the stored error; False when it is pending no more."""
+    done = tx.execute(
+        "UPDATE agent_step_journal SET status = ?, error_json = ?, hold_reason = NULL, hold_detail = NULL,"
+        " next_attempt_at = NULL, committed_boot = ?, updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (status, error_json, tx.boot, tx.now, tx.revision(), task_id, step_index),
+    )
+    return done.rowcount == 1
+
+
+def hold(tx: Transaction, task_id: str, step_index: int, reason: str, detail: str) -> None:
+    """Hold a pending step for a person; unchanged when it is held for the same reason already."""
+    tx.execute(
+        "UPDATE agent_step_journal SET hold_reason = ?, hold_detail = ?, next_attempt_at = NULL, updated_at = ?,"
+        " revision = ? WHERE task_id = ? AND step_index = ? AND status = 'pending'"
+        " AND (hold_reason IS NOT ? OR hold_detail IS NOT ?)",
+        (reason, detail, tx.now, tx.revision(), task_id, step_index, reason, detail),
+    )
+
+
+def is_held(tx: Transaction, task_id: str, step_index: int) -> bool:
+    """Whether the step still waits for a person."""
+    return (
+        tx.one(
+            "SELECT 1 FROM agent_step_journal WHERE task_id = ? AND step_index = ? AND status = 'pending'"
+            " AND hold_reason IS NOT NULL",
+            (task_id, step_index),
+        )
+        is not None
+    )
+
+
+def mark_diverged(tx: Transaction, task_id: str, step_index: int, detail: str) -> None:
+    """Note at the stored step that the code asked for another one."""
+    newest.note(tx)
+    tx.execute(
+        "UPDATE agent_step_journal SET hold_reason = 'diverged', hold_detail = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ?",
+        (detail, tx.revision(), task_id, step_index),
+    )
+
+
+def clear_divergence(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Take the note back: the code asks for the stored step again."""
+    newest.note(tx)
+    tx.execute(
+        "UPDATE agent_step_journal SET hold_reason = NULL, hold_detail = NULL, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND hold_reason = 'diverged'",
+        (tx.revision(), task_id, step_index),
+    )
+
+
+def note_drift(tx: Transaction, task_id: str, step_index: int, drift_json: str) -> None:
+    """Record that the code's arguments differ from the stored ones, which were taken (`drift="stored"`)."""
+    newest.note(tx)
+    tx.execute(
+        "UPDATE agent_step_journal SET drift_json = ?, revision = ? WHERE task_id = ? AND step_index = ?",
+        (drift_json, tx.revision(), task_id, step_index),
+    )
+
+
+def schedule(tx: Transaction, task_id: str, step_index: int, until: datetime) -> None:
+    """Put on disk when a pending step is due again."""
+    tx.execute(
+        "UPDATE agent_step_journal SET next_attempt_at = ?, hold_reason = NULL, hold_detail = NULL, updated_at = ?,"
+        " revision = ? WHERE task_id = ? AND step_index = ? AND status = 'pending' AND next_attempt_at IS NOT ?",
+        (clock.text(until), tx.now, tx.revision(), task_id, step_index, clock.text(until)),
+    )
+
+
+def release(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Lift a hold and a due time: recovery decides anew."""
+    tx.execute(
+        "UPDATE agent_step_journal SET hold_reason = NULL, hold_detail = NULL, next_attempt_at = NULL, updated_at = ?,"
+        " revision = ? WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (tx.now, tx.revision(), task_id, step_index),
+    )
+
+
+def profile_json(tx: Transaction, task_id: str, step_index: int) -> str | None:
+    """The provider profile stored with the intent: recovery uses this one, whatever the file now says."""
+    row = tx.one(
+        "SELECT profile_json FROM agent_step_journal WHERE task_id = ? AND step_index = ?", (task_id, step_index)
+    )
+    return None if row is None else row["profile_json"]

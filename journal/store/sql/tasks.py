@@ -1,0 +1,246 @@
+"""Statements on tasks and their runs. One statement per function; each takes the open transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from journal import clock
+from journal.errors import TaskCancelled, TaskConflict, UsageError
+from journal.models import Task
+from journal.store.sql import blobs as bodies
+from journal.store.sql import rows, runs
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from journal.store.transaction import Transaction
+
+_COLUMNS = (
+    "task_id, handler, coalesce((SELECT body FROM agent_body b WHERE b.sha256 = input_ref), input_json) AS input_json,"
+    " agent, parent_id, status, wait_reason,"
+    " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = output_ref), output_json) AS output_json,"
+    " error_json, next_attempt_at, boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
+)
+# The task of the first parameter and all that is, directly or not, a branch of it.
+_TREE = (
+    "WITH RECURSIVE tree (task_id) AS"
+    " (SELECT ? UNION SELECT t.task_id FROM agent_task t JOIN tree ON t.parent_id = tree.task_id)"
+)
+_UNRESOLVED = (
+    "EXISTS (SELECT 1 FROM agent_step_journal s WHERE s.task_id = agent_task.task_id AND s.status = 'pending')"
+)
+
+
+def find(tx: Transaction, task_id: str) -> Task | None:
+    """The task, or None."""
+    row = tx.one(f"SELECT {_COLUMNS} FROM agent_task WHERE task_id = ?", (task_id,))
+    return None if row is None else rows.task(row)
+
+
+def unless_cancelled(tx: Transaction, task_id: str) -> Task | None:
+    """The task, or None. Raises TaskCancelled where it, or what it is directly or not a branch of, was cancelled."""
+    task = above = find(tx, task_id)
+    while above is not None:
+        if above.status == "cancelled":
+            raise TaskCancelled(f"Task {above.task_id}: it was cancelled: {above.cancel_reason}")
+        above = None if above.parent_id is None else find(tx, above.parent_id)
+    return task
+
+
+def submit(tx: Transaction, task_id: str, handler: str, input_json: str, agent: str) -> Task:
+    """Queue a task; the same id with the same handler and input is the same task. Raises TaskConflict otherwise."""
+    found = find(tx, task_id)
+    if found is not None:
+        if found.handler == handler and found.input_json == input_json:
+            return found
+        raise TaskConflict(
+            f"Task {task_id!r}: it was submitted before with another handler or other input.",
+            hint="Task ids are never reused: choose another one.",
+        )
+    _insert(tx, task_id, "queued", handler=handler, input_json=input_json, agent=agent)
+    task = find(tx, task_id)
+    assert task is not None
+    return task
+
+
+def note_conflict(tx: Transaction, task_id: str, text: str) -> None:
+    """Record on the task that a later submission of its id said something else."""
+    tx.execute(
+        "UPDATE agent_task SET conflict = ?, updated_at = ?, revision = ? WHERE task_id = ?",
+        (text, tx.now, tx.revision(), task_id),
+    )
+
+
+def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = None) -> int:
+    """Mark the task running in this boot, making it if it is new, and open a run. Returns the run's number.
+
+    An ended task may be opened: it is served from the journal, and a new step makes it run again. Raises UsageError
+    for a cancelled one, and where a branch and a task of its own would share an id; TaskCancelled for a branch of a
+    cancelled one.
+    """
+    if parent_id is not None:
+        unless_cancelled(tx, parent_id)
+    found = find(tx, task_id)
+    if found is not None and found.parent_id != parent_id:
+        owner = "a task of its own" if found.parent_id is None else f"a branch of {found.parent_id!r}"
+        raise UsageError(f"Task {task_id!r}: it is {owner}.", hint="Choose another id or branch name.")
+    if found is None:
+        _insert(tx, task_id, "running", agent=agent, parent_id=parent_id)
+    elif found.status == "cancelled":
+        raise UsageError(
+            f"Task {task_id!r}: it was cancelled ({found.cancel_reason}).", hint="Task ids are not reused."
+        )
+    elif found.status not in ("completed", "failed"):
+        tx.execute(
+            "UPDATE agent_task SET status = 'running', wait_reason = NULL, next_attempt_at = NULL, boot = ?,"
+            " updated_at = ?, revision = ? WHERE task_id = ?",
+            (tx.boot, tx.now, tx.revision(), task_id),
+        )
+    return runs.begin(tx, task_id)
+
+
+def reopen(tx: Transaction, task_id: str) -> None:
+    """Make an ended task, and what it is a branch of, run again: it takes a new step, which recovery must find."""
+    wanted: str | None = task_id
+    while wanted is not None:
+        tx.execute(
+            "UPDATE agent_task SET status = 'running', ended_at = NULL, output_json = NULL, output_ref = NULL,"
+            " error_json = NULL, boot = ?, updated_at = ?, revision = ?"
+            " WHERE task_id = ? AND status IN ('completed', 'failed')",
+            (tx.boot, tx.now, tx.revision(), wanted),
+        )
+        wanted = _parent(tx, wanted)
+
+
+def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
+    """Complete the task and its open branches; False, and nothing done, while one of them has a pending step."""
+    if first_pending(tx, task_id) is not None:
+        return False
+    text, reference = bodies.keep(tx, output_json)
+    for member in _tree(tx, task_id):
+        own = (text, reference) if member == task_id else (None, None)
+        tx.execute(
+            "UPDATE agent_task SET status = 'completed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
+            " updated_at = ?, output_json = coalesce(?, output_json), output_ref = coalesce(?, output_ref),"
+            " revision = ?"
+            f" WHERE task_id = ? AND status IN ('queued', 'running', 'waiting') AND NOT {_UNRESOLVED}",
+            (tx.now, tx.now, *own, tx.revision(), member),
+        )
+    return True
+
+
+def first_pending(
+    tx: Transaction, task_id: str, *, intents_only: bool = False
+) -> tuple[str, int, str | None, str | None] | None:
+    """(task, step, hold reason, due time) of a pending step of the task or of any of its branches.
+
+    One that is not held, then one that only the clock holds, comes before what waits for a person, whichever branch it
+    is of: the task is looked at again by itself.
+    """
+    row = tx.one(
+        f"{_TREE} SELECT s.task_id, s.step_index, s.hold_reason, s.next_attempt_at FROM tree"
+        " JOIN agent_step_journal s ON s.task_id = tree.task_id WHERE s.status = 'pending'"
+        " AND (s.effect = 'mutating' OR NOT ?)"
+        " ORDER BY s.hold_reason IS NOT NULL, s.hold_reason <> 'clock_suspect', s.next_attempt_at, s.task_id,"
+        " s.step_index LIMIT 1",
+        (task_id, intents_only),
+    )
+    return None if row is None else tuple(row)
+
+
+def fail(tx: Transaction, task_id: str, error_json: str) -> None:
+    """End the task as failed with the stored error."""
+    tx.execute(
+        "UPDATE agent_task SET status = 'failed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
+        " updated_at = ?, error_json = ?, revision = ?"
+        " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+        (tx.now, tx.now, error_json, tx.revision(), task_id),
+    )
+
+
+def wait(tx: Transaction, task_id: str, reason: str, until: datetime | None) -> None:
+    """Put the task aside until a decision, or until `until`."""
+    tx.execute(
+        "UPDATE agent_task SET status = 'waiting', wait_reason = ?, next_attempt_at = ?, boot = ?, updated_at = ?,"
+        " revision = ? WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+        (reason, None if until is None else clock.text(until), tx.boot, tx.now, tx.revision(), task_id),
+    )
+
+
+def cancel(tx: Transaction, task_id: str, reason: str) -> bool:
+    """Cancel an unfinished task and its branches; pending intents stay what they are. False if it had ended."""
+    task = find(tx, task_id)
+    if task is None or task.status not in ("queued", "running", "waiting"):
+        return False
+    for member in _tree(tx, task_id):
+        tx.execute(
+            "UPDATE agent_task SET status = 'cancelled', cancel_reason = ?, next_attempt_at = NULL, ended_at = ?,"
+            " updated_at = ?, revision = ? WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+            (reason, tx.now, tx.now, tx.revision(), member),
+        )
+    return True
+
+
+def requeue(tx: Transaction, task_id: str) -> None:
+    """Make a waiting or crashed task, and what it is a branch of, due now: something about a step was settled."""
+    wanted: str | None = task_id
+    while wanted is not None:
+        tx.execute(
+            "UPDATE agent_task SET status = 'queued', wait_reason = NULL, next_attempt_at = NULL, updated_at = ?,"
+            " revision = ? WHERE task_id = ? AND (status = 'waiting' OR (status = 'running' AND boot < ?))",
+            (tx.now, tx.revision(), wanted, tx.boot),
+        )
+        wanted = _parent(tx, wanted)
+
+
+def due(tx: Transaction, limit: int) -> list[Task]:
+    """Unfinished root tasks with a handler that can run: queued, due, or running (the caller knows which it runs)."""
+    found = tx.all(
+        f"SELECT {_COLUMNS} FROM agent_task WHERE status IN ('queued', 'running', 'waiting')"
+        " AND handler IS NOT NULL AND parent_id IS NULL AND (status IN ('queued', 'running')"
+        " OR (status = 'waiting' AND next_attempt_at <= ?)"
+        # New code or a new environment may have mended these.
+        " OR (status = 'waiting' AND boot < ? AND (wait_reason LIKE 'diverged%' OR wait_reason LIKE 'missing%')))"
+        " ORDER BY created_at, task_id LIMIT ?",
+        (tx.now, tx.boot, limit),
+    )
+    return [rows.task(row) for row in found]
+
+
+def _insert(
+    tx: Transaction,
+    task_id: str,
+    status: str,
+    *,
+    agent: str,
+    handler: str | None = None,
+    input_json: str | None = None,
+    parent_id: str | None = None,
+) -> None:
+    text, reference = (None, None) if input_json is None else bodies.keep(tx, input_json)
+    tx.execute(
+        "INSERT INTO agent_task (task_id, handler, input_json, input_ref, agent, parent_id, status, boot, created_at,"
+        " updated_at, revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (task_id, handler, text, reference, agent, parent_id, status, tx.boot, tx.now, tx.now, tx.revision()),
+    )
+
+
+def _tree(tx: Transaction, task_id: str) -> list[str]:
+    found = tx.all(f"{_TREE} SELECT task_id FROM tree", (task_id,))
+    return [row["task_id"] for row in found]
+
+
+def _parent(tx: Transaction, task_id: str) -> str | None:
+    row = tx.one("SELECT parent_id FROM agent_task WHERE task_id = ?", (task_id,))
+    return None if row is None else row["parent_id"]
+
+
+def root(tx: Transaction, task_id: str) -> Task | None:
+    """The task this one is, directly or not, a branch of; itself when it is none."""
+    found = find(tx, task_id)
+    while found is not None and found.parent_id is not None:
+        parent = find(tx, found.parent_id)
+        if parent is None:
+            return found
+        found = parent
+    return found
