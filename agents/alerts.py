@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Case, Count, IntegerField, Min, Q, Value, When
 
-from agents import disk, health
+from agents import health
+from agents.disk import volumes as disk
+from agents.fleet.headline import span
 from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
 from agents.models.alert import CRITICAL, WARNING
 from agents.models.pending_intent import HELD
 from agents.paging import Page, cursor, parse_cursor
-from agents.sentences import span
 from journal import clock
 
 log = logging.getLogger(__name__)

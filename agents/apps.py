@@ -15,6 +15,6 @@ class AgentsConfig(AppConfig):
 
 
 def _make_groups(**_: object) -> None:
-    from agents.roles import make_groups
+    from agents.access.roles import make_groups
 
     make_groups()

@@ -18,7 +18,12 @@ from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, close_old_connections, connection
 from django.db.models import F
 
-from agents import alerts, discovery, disk_samples, health, index, intents, jobs, liveness
+from agents import alerts, health
+from agents.catalog import discovery, liveness
+from agents.disk import samples as disk_samples
+from agents.index import intents
+from agents.index import tail as index
+from agents.jobs import queue as jobs
 from agents.models import IndexedTask, JournalFile
 from agents.models.journal_file import VANISHED
 from journal import clock

@@ -9,9 +9,9 @@ from typing import Concatenate, ParamSpec
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
-from agents import audit
+from agents.access import audit
+from agents.access.roles import ROLES, Role, can_decide, can_see_payloads, can_view, has_role, is_admin, role_of
 from agents.models import JournalFile
-from agents.roles import ROLES, Role, can_decide, can_see_payloads, can_view, has_role, is_admin, role_of
 
 __all__ = [
     "ROLES",

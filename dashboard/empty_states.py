@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agents import login_link
+from agents.access import login_link
 
 _OWN_JOURNALS = "STEPKEEPER_JOURNALS='/path/to/*.db' make up"
 _LOGIN_LINK = "login-link"  # stands for the whole command, which depends on where this process was started

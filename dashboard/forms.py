@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 from django import forms
 
-from agents.fleet import STATES
+from agents.fleet.queries import STATES
 from agents.models.job import QUERY_STATUS
 from journal.reader.stored import Name
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from agents import process_tree
 from agents.demo import facts
 from agents.demo.paths import AGENTS, Paths
 from agents.demo.scenes import SCENES, Scene, submit
 from agents.demo.world import World
+from agents.processes import tree as process_tree
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 # One report every ten seconds, so one per agent every thirty; after some minutes half as many.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from agents import offers
-from agents.lines import IntentLine
-from agents.offers import Offer, Place
+from agents.decisions import allowed as offers
+from agents.decisions.allowed import Offer, Place
+from agents.fleet.summaries import IntentLine
 from dashboard.pages.verbs import Verb, verb_of
 from journal.models import Step
 

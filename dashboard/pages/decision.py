@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents import offers
-from agents.intents import dispatches
+from agents.decisions import allowed as offers
+from agents.index.intents import dispatches
 from agents.models import PendingIntent
 from agents.models.job import QUERY_STATUS
 from dashboard import binding, signals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents import disk
+from agents.disk import volumes as disk
 from dashboard import wording
 from dashboard.axis import percent
 from dashboard.pages.lists import digest

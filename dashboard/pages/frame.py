@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
-from agents import fleet
-from agents.lines import IndexAge
+from agents.access.roles import role_of
+from agents.fleet import queries as fleet
+from agents.fleet.summaries import IndexAge
 from agents.models import Alert, PendingIntent
 from agents.models.pending_intent import HELD
-from agents.roles import role_of
 from journal import clock
 
 MOST = 999  # more are shown as "999+": no page counts a whole table

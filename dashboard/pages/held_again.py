@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from agents import lapse
+from agents.index import expired_approvals as lapse
 from agents.models import IndexedTask, PendingIntent
 from agents.models.pending_intent import HELD
 from dashboard.pages.opening import Opened

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from agents import jobs
+from agents.jobs import queue as jobs
 from agents.models import Job
 from dashboard.pages.verbs import VERBS
 

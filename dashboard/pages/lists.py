@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from agents import alerts, audit, fleet
-from agents.lines import JournalLine
+from agents import alerts
+from agents.access import audit
+from agents.fleet import queries as fleet
+from agents.fleet.summaries import JournalLine
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agents import discovery
+from agents.catalog import discovery
 from agents.models import JournalFile
 from journal import clock
 from journal import writer_lock as ownership

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.urls import reverse
 
-from agents import fleet
-from agents.lines import AgentLine, Overview, TaskLine
+from agents.fleet import queries as fleet
+from agents.fleet.summaries import AgentLine, Overview, TaskLine
 from agents.models import JournalFile
 from dashboard import wording
 

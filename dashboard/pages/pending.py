@@ -7,8 +7,8 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from agents import fleet
-from agents.lines import IntentLine
+from agents.fleet import queries as fleet
+from agents.fleet.summaries import IntentLine
 from agents.models.pending_intent import FOREIGN
 from dashboard import wording
 from dashboard.addresses import encode

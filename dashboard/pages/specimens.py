@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from agents.lines import IntentLine
+from agents.fleet.summaries import IntentLine
 from agents.models import Job
 from dashboard import wording
 from dashboard.empty_states import EMPTY_STATES

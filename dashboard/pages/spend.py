@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.urls import reverse
 from django.utils import timezone
 
-from agents import spend
+from agents.fleet import spend
 from agents.models import JournalFile
 from dashboard import wording
 from dashboard.axis import percent

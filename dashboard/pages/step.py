@@ -7,7 +7,9 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from agents import lapse, offers, prices
+from agents.decisions import allowed as offers
+from agents.index import expired_approvals as lapse
+from agents.index import prices
 from agents.models import Job, PendingIntent
 from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
 from dashboard import signals, timeline, wording

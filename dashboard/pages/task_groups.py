@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.urls import reverse
 
-from agents import fleet
+from agents.fleet import queries as fleet
 from agents.money import Money, known_sum
 from dashboard.axis import Axis
 from dashboard.pages import held_again, usage

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.urls import reverse
 
-from agents import differences
+from agents.index import differences
 from agents.money import Money
 from dashboard import signals, timeline, wording
 from dashboard.axis import Axis

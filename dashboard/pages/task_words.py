@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents import offers
+from agents.decisions import allowed as offers
 from dashboard import wording
 from dashboard.pages.task_rows import Row, first_difference
 from dashboard.signals import held_task, waiting_task

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from agents import fleet
-from agents.lines import TaskLine
+from agents.fleet import queries as fleet
+from agents.fleet.summaries import TaskLine
 from agents.paging import Page
 from dashboard.forms import TaskFilter
 from journal import clock

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from agents import prices
+from agents.index import prices
 from agents.money import Money, known_sum
 from journal.models import ModelCall
 

@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.lines import TaskLine
+from agents.fleet.summaries import TaskLine
 from agents.money import Money, known_sum
 from dashboard import empty_states, signals, visible, wording
 from dashboard.empty_states import EmptyState

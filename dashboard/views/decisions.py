@@ -10,10 +10,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from agents import audit, jobs, offers
-from agents.decisions import BadDecision, OtherDecision
-from agents.decisions import Binding as StepBinding
-from agents.intents import dispatches
+from agents.access import audit
+from agents.decisions import allowed as offers
+from agents.decisions.check import BadDecision, OtherDecision
+from agents.decisions.check import Binding as StepBinding
+from agents.index.intents import dispatches
+from agents.jobs import queue as jobs
 from agents.models import Job
 from agents.models.job import DECISION, QUERY_STATUS
 from dashboard import binding

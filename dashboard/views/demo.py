@@ -9,7 +9,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from agents import audit, liveness
+from agents.access import audit
+from agents.catalog import liveness
 from agents.models import JournalFile
 from dashboard.access import can_decide, refuse
 

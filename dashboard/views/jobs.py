@@ -7,7 +7,7 @@ import uuid
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from agents import jobs
+from agents.jobs import queue as jobs
 from agents.models.job import CANARY
 from dashboard.access import can_see_payloads, require_role
 from dashboard.pages import job as job_page

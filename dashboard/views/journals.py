@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from agents import audit, discovery
+from agents.access import audit
+from agents.catalog import discovery
 from agents.models import JournalFile
 from agents.models.journal_file import REWOUND
 from dashboard.access import can_decide, refuse, require_role

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents import audit, login_link
+from agents.access import audit, login_link
 
 SIGN_IN = "sign in"
 BACKEND = "django.contrib.auth.backends.ModelBackend"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from agents import audit
+from agents.access import audit
 from dashboard.access import can_decide, can_see_payloads, require_role
 from dashboard.forms import PAYLOADS, shown_whole
 from dashboard.pages import step as step_page

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 
-from agents import audit
+from agents.access import audit
 from agents.models import IndexedTask, Job, JournalFile, PendingIntent, SpendHour
 from journal import clock
 from tests.builders.fleet import a_model_call, a_run, journal_file, rows, swept, watched, writing

@@ -13,7 +13,7 @@ import time
 import pytest
 from django.db import OperationalError
 
-from agents import index
+from agents.index import tail as index
 from agents.models import Beat, IndexedModelCall, IndexedTask, Job, JournalFile
 from agents.watch import AlreadyWatching, Watch, hold
 from tests.builders.fleet import a_run, held, journal_file, rows, writing

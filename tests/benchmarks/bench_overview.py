@@ -19,7 +19,8 @@ def rows() -> list[tuple[str, float, str]]:
     """Milliseconds of the overview as a signed-in person gets it, and of the query functions behind the fleet pages."""
     set_up()
     _fill()
-    from agents import fleet, spend
+    from agents.fleet import queries as fleet
+    from agents.fleet import spend
 
     client = _signed_in()
 

@@ -24,7 +24,8 @@ def rows() -> list[tuple[str, float, str]]:
 def _measure(folder: Path) -> list[tuple[str, float, str]]:
     from django.conf import settings
 
-    from agents import alerts, disk_samples
+    from agents import alerts
+    from agents.disk import samples as disk_samples
     from agents.watch import Watch
     from journal import clock
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents import fleet, jobs
-from agents.decisions import Binding
+from agents.decisions.check import Binding
+from agents.fleet import queries as fleet
+from agents.jobs import queue as jobs
 from agents.models import Job
 from tests.builders.fleet import a_person, journal_file
 

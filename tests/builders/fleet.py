@@ -11,9 +11,10 @@ from sqlite3 import Connection
 
 from django.contrib.auth.models import User
 
-from agents import discovery, index, liveness
+from agents.access.roles import Role, give_role, make_groups
+from agents.catalog import discovery, liveness
+from agents.index import tail as index
 from agents.models import JournalFile
-from agents.roles import Role, give_role, make_groups
 from agents.watch import Watch
 from journal.models import Step
 from journal.reader import Reader

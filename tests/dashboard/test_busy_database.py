@@ -17,7 +17,7 @@ from django.db import connections, transaction
 from django.test import Client
 from django.urls import reverse
 
-from agents import login_link
+from agents.access import login_link
 from agents.models import AuditEvent, JournalFile
 from dashboard.environment import CHECKOUT
 from journal import clock

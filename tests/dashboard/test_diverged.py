@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 from django.urls import reverse
 
-from agents import fleet
+from agents.fleet import queries as fleet
 from journal import Diverged, Journal, tool
 from tests.builders import fleet as builders
 from tests.dashboard.ladder import signed_in, text

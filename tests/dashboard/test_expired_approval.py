@@ -7,7 +7,8 @@ import contextlib
 import pytest
 from django.urls import reverse
 
-from agents import fleet, outcome
+from agents.fleet import queries as fleet
+from agents.jobs import result as outcome
 from journal import Journal, tool
 from journal.errors import StepHeld
 from tests.builders import fleet as builders

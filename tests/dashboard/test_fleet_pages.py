@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from agents import alerts, audit
+from agents import alerts
+from agents.access import audit
 from agents.models import Alert, JournalFile, Volume
 from journal import clock
 from journal.reader import Reader

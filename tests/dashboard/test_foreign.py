@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from django.urls import reverse
 
-from agents import alerts, fleet
+from agents import alerts
+from agents.fleet import queries as fleet
 from agents.models import JournalFile, PendingIntent
 from journal import clock
 from tests.builders import fleet as builders

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents import login_link
+from agents.access import login_link
 from dashboard.log_lines import LogLine
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from agents import fleet as the_fleet
+from agents.fleet import queries as the_fleet
 from agents.models import AuditEvent, Job, PendingIntent
 from journal.providers.profile import canonical_json, python_profile
 from tests.builders import fleet

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import discovery
+from agents.catalog import discovery
 from agents.models import IndexedTask
 from journal.journal_state import JournalState
 from journal.reader import inspect

@@ -8,7 +8,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from agents import audit
+from agents.access import audit
 from agents.demo.ledger import Ledger
 from agents.demo.paths import PULLS, Paths
 from agents.models import JournalFile

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents import fleet as index
+from agents.fleet import queries as index
 from agents.models import JournalFile, PendingIntent
 from dashboard.pages import pending as pending_page
 from tests.builders import fleet

@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.http import HttpResponse
 from django.test import Client
 
-from agents import login_link, roles
+from agents.access import login_link, roles
 from agents.models import AuditEvent, LoginLink
 from dashboard import access
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import decisions
+from agents.decisions import check as decisions
 from journal import codec
 from journal.cli import main
 from journal.errors import InvalidArguments

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from django.urls import reverse
 
-from agents import login_link
+from agents.access import login_link
+from agents.access.roles import ROLES
 from agents.models import LoginLink
-from agents.roles import ROLES
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from agents import instance_lock
-from agents.up import forget, up
+from agents.processes import lock as instance_lock
+from agents.processes.launcher import forget, up
 
 
 class Command(BaseCommand):

@@ -1,0 +1,209 @@
+"""What fleet pages ask: answered from the dashboard's own tables alone, never by opening a journal."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Case, Count, IntegerField, Min, Q, QuerySet, Value, When
+
+from agents.disk import volumes as disk
+from agents.fleet import spend
+from agents.fleet.agent_status import agent_line
+from agents.fleet.headline import overview_sentence
+from agents.fleet.rows import OpenJobs, intent_line, journal_line, task_line
+from agents.fleet.summaries import AgentLine, DiskLine, IndexAge, IntentLine, JournalLine, Overview, TaskLine
+from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingIntent, Volume
+from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
+from agents.models.job import OPEN_STATES
+from agents.models.pending_intent import FOREIGN, HELD
+from agents.paging import Page, cursor, parse_cursor
+from journal import clock
+
+PAGE = 50
+RECENT = 8
+# Watch sweeps each second and beats at least every five.
+STALE_AFTER = timedelta(seconds=15)
+# What waits for a person first, then what settles by itself, then what nothing here settles.
+_RANK = Case(
+    When(state=HELD, then=Value(0)), When(state=FOREIGN, then=Value(2)), default=Value(1), output_field=IntegerField()
+)
+STATES = ("queued", "running", "waiting", "crashed", "hung", "unresolved", "completed", "failed", "cancelled")
+
+
+def overview() -> Overview:
+    """The fleet's state in words and numbers, in about ten queries whatever the number of journals."""
+    journals = list(JournalFile.objects.all())
+    agents = _agents(journals)
+    states = Counter(line.state for line in agents)
+    pending = _pending_counts()
+    today, age = spend.today(), index_age()
+    bad = sum(row.kind not in ("ok", "new") for row in journals)
+    return Overview(
+        sentence=overview_sentence(
+            states, held=pending["held"], since=pending["oldest_held"], bad=bad, known=len(journals), now=clock.wall()
+        ),
+        agents=tuple(agents),
+        working=states["working"],
+        idle=states["idle"],
+        crashed=states["crashed"],
+        hung=states["hung"],
+        waiting=states["waiting"],
+        stopped=states["stopped"],
+        pending=pending["all"],
+        held=pending["held"],
+        oldest_held_at=pending["oldest_held"],
+        oldest_pending_at=pending["oldest"],
+        spent_today=today.cost,
+        tokens_today=today.tokens or 0,
+        saved_today=today.saved,
+        saved_tokens_today=today.saved_tokens,
+        disk=fullest(),
+        journals=len(journals),
+        journals_bad=bad,
+        journals_foreign=sum(row.is_present and row.is_foreign for row in journals),
+        journals_ours=sum(row.is_present and row.dialect == "stepkeeper" for row in journals),
+        alerts_open=Alert.objects.filter(closed_at=None).count(),
+        index=age,
+        recent=tasks(limit=RECENT).items,
+    )
+
+
+def index_age() -> IndexAge:
+    """How old the index is: the age of watch's last sign of life."""
+    beat = Beat.objects.filter(name="watch").first()
+    if beat is None:
+        return IndexAge(None, None, True)
+    age = clock.wall() - beat.beaten_at
+    return IndexAge(beat.beaten_at, age.total_seconds(), age > STALE_AFTER)
+
+
+def tasks(
+    *,
+    agent: str = "",
+    status: str = "",
+    text: str = "",
+    after: str = "",
+    limit: int = PAGE,
+) -> Page[TaskLine]:
+    """Tasks of all journals, last changed first. `status` is one of STATES, the derived ones too.
+
+    Raises ValueError for a cursor that is none.
+    """
+    rows = _filtered(agent, status, text).select_related("journal").order_by("-updated_at", "-id")
+    last = parse_cursor(after)
+    if last:
+        rows = rows.filter(Q(updated_at__lt=last[0]) | Q(updated_at=last[0], id__lt=last[1]))
+    found = list(rows[: limit + 1])
+    more = cursor(found[limit - 1].updated_at, found[limit - 1].pk) if len(found) > limit else None
+    return Page(tuple(task_line(row) for row in found[:limit]), more)
+
+
+def begun(since: datetime, *, agent: str = "", status: str = "", text: str = "", limit: int) -> int:
+    """How many tasks of such a list began after this, counted up to `limit`."""
+    return _filtered(agent, status, text).filter(started_at__gt=since)[:limit].count()
+
+
+def _filtered(agent: str, status: str, text: str) -> QuerySet[IndexedTask]:
+    rows = IndexedTask.objects.all()
+    if agent:
+        rows = rows.filter(agent=agent)
+    if status in (CRASHED, HUNG, UNRESOLVED):
+        rows = rows.filter(derived=status)
+    elif status:
+        waits = Q(derived=HELD) if status == "waiting" else Q(pk__in=[])
+        rows = rows.filter(Q(status=status, derived="") | waits)
+    if text:
+        rows = rows.filter(Q(task_id__icontains=text) | Q(handler__icontains=text))
+    return rows
+
+
+def task(journal_id: int, task_id: str) -> TaskLine | None:
+    """One task's summary."""
+    row = IndexedTask.objects.filter(journal_id=journal_id, task_id=task_id).first()
+    return task_line(row) if row else None
+
+
+def agents() -> list[str]:
+    """The names of all agents, for the filter."""
+    return list(IndexedTask.objects.order_by("agent").values_list("agent", flat=True).distinct())
+
+
+def pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
+    """Pending intents of all journals: held ones, then those that settle by themselves, then those of other makers.
+
+    Each kind oldest first. Raises ValueError for a cursor that is none.
+    """
+    rows = PendingIntent.objects.annotate(rank=_RANK).order_by("rank", "since", "id")
+    last = parse_cursor(after)
+    if last:
+        later = Q(since__gt=last.at) | Q(since=last.at, id__gt=last.row_id)
+        rows = rows.filter(Q(rank__gt=last.rank) | Q(rank=last.rank) & later)
+    found = list(rows[: limit + 1])
+    more = cursor(found[limit - 1].since, found[limit - 1].pk, found[limit - 1].rank) if len(found) > limit else None
+    jobs = _open_jobs(found[:limit])
+    return Page(tuple(intent_line(row, jobs) for row in found[:limit]), more)
+
+
+def held() -> int:
+    """How many intents of all journals wait for a person."""
+    return PendingIntent.objects.filter(state=HELD).count()
+
+
+def journals() -> list[JournalLine]:
+    """Every journal file known, bad ones first."""
+    counts = dict(IndexedTask.objects.values_list("journal").annotate(Count("pk")))
+    waiting = dict(PendingIntent.objects.values_list("journal").annotate(Count("pk")))
+    lines = [journal_line(row, counts, waiting) for row in JournalFile.objects.all()]
+    return sorted(lines, key=lambda line: (line.is_fine, line.path))
+
+
+def fullest() -> DiskLine | None:
+    """The volume nearest to full among those that hold a journal."""
+    mounts = JournalFile.objects.filter(vanished_at=None).values("volume")
+    found = [
+        (disk.used_percent(row.free_bytes, row.total_bytes), row) for row in Volume.objects.filter(mount__in=mounts)
+    ]
+    if not found:
+        return None
+    percent, row = max(found, key=lambda one: one[0])
+    level = disk.level(percent, warn=settings.STEPKEEPER_DISK_WARN, critical=settings.STEPKEEPER_DISK_CRITICAL)
+    return DiskLine(row.mount, row.free_bytes, row.total_bytes, percent, level, row.full_at)
+
+
+def _agents(journals: list[JournalFile]) -> list[AgentLine]:
+    """Agents that have something to say: one line per journal that is readable and has one."""
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    groups = IndexedTask.objects.filter(status__in=("queued", "running", "waiting")).values_list(
+        "journal", "status", "derived"
+    )
+    for pk, status, derived, number in groups.annotate(Count("pk")):
+        counts[pk][derived or status] += number
+    held = dict(PendingIntent.objects.filter(state=HELD).values_list("journal").annotate(Count("pk")))
+    lines = [
+        agent_line(row, counts[row.pk], held=held.get(row.pk, 0))
+        for row in journals
+        if row.kind == "ok" and row.dialect == "stepkeeper"
+    ]
+    rank = ("crashed", "hung", "waiting", "working", "idle", "stopped")
+    return sorted(lines, key=lambda line: (rank.index(line.state), line.agent, line.journal_id))
+
+
+def _pending_counts() -> dict[str, Any]:
+    is_held = Q(state=HELD)
+    return PendingIntent.objects.aggregate(
+        all=Count("pk"),
+        held=Count("pk", filter=is_held),
+        oldest=Min("since", filter=Q(dated=True)),
+        oldest_held=Min("since", filter=is_held & Q(dated=True)),
+    )
+
+
+def _open_jobs(rows: Sequence[PendingIntent]) -> OpenJobs:
+    jobs = Job.objects.filter(state__in=OPEN_STATES, journal_id__in={row.journal_id for row in rows})
+    return {
+        (job.journal_id, job.task_id, job.step_index, job.kind): str(job.uuid) for job in jobs.order_by("created_at")
+    }

@@ -1,0 +1,216 @@
+"""Pending intents in the index: why each is pending, and what recovery would do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from agents.decisions import allowed as offers
+from agents.index import differences
+from agents.index import expired_approvals as lapse
+from agents.models import IndexedTask, JournalFile, PendingIntent
+from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
+from journal import clock
+from journal.models import Attempt, Step
+
+if TYPE_CHECKING:
+    from journal.providers.profile import Profile
+    from journal.reader import Reader
+
+# What recovery would do changes by itself as horizons and windows pass.
+STALE = timedelta(seconds=30)
+_ROWS = re.compile(r"^(?:Rows? [\d, ]+(?:(?:and|to) \d+)?|Law \d+|Status): ")
+_NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
+MOST = 1000  # pending intents kept per journal, those changed the longest ago; as they are settled the others follow
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The derived columns of one pending intent."""
+
+    state: str
+    why: str
+    hold_reason: str = ""
+    next_action: str = ""
+    next_sentence: str = ""
+    next_attempt_at: datetime | None = None
+    window_left_until: datetime | None = None
+    window_text: str = ""
+
+
+def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = (), everything: bool = False) -> None:
+    """Bring the journal's pending intents in line with its rows.
+
+    Settled ones leave; new ones, those of `touched` tasks, and those last looked at half a minute ago are looked at.
+    """
+    now = clock.wall()
+    # Any step may be put aside for a person; what changes nothing outside and is not held is no business of recovery's.
+    pending = [step for step in reader.pending(limit=MOST) if step.effect in ("mutating", None) or step.hold_reason]
+    pending += [step for step in reader.diverged(limit=MOST) if step.status != "pending"]
+    known = {(row.task_id, row.step_index): row for row in PendingIntent.objects.filter(journal=journal)}
+    settled = [row.pk for place, row in known.items() if place not in {(s.task_id, s.step_index) for s in pending}]
+    PendingIntent.objects.filter(pk__in=settled).delete()
+    for step in pending:
+        row = known.get((step.task_id, step.step_index))
+        if (
+            row is None
+            or row.revision != step.revision
+            or everything
+            or step.task_id in touched
+            or now - row.decided_at > STALE
+        ):
+            _put(journal, reader, step, now, first_read=row.since if row else now)
+
+
+def journals_due() -> set[int]:
+    """The journals with an intent last looked at so long ago that its outlook may have changed by itself."""
+    late = PendingIntent.objects.filter(decided_at__lt=clock.wall() - STALE)
+    return set(late.values_list("journal", flat=True).distinct())
+
+
+def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, first_read: datetime) -> None:
+    attempts = reader.attempts(step.task_id, step.step_index)
+    ours = journal.dialect == "stepkeeper"
+    task = reader.task(step.task_id) if ours else None
+    status = task.status[:16] if task else ""
+    profile = offers.profile_of(reader, step) if ours else None
+    outlook = _outlook(journal, reader, lapse.without(step, now), attempts, profile, status)
+    lapsed = lapse.sentence(step, now) if outlook.state == HELD else ""
+    PendingIntent.objects.update_or_create(
+        journal=journal,
+        task_id=step.task_id,
+        step_index=step.step_index,
+        defaults={
+            "agent": journal.agent,
+            "tool_name": step.tool_name[:200],
+            "effect": step.effect or "",
+            "transport": step.transport,
+            "provider": step.provider or "",
+            "key": (step.idempotency_key or "")[:200],
+            "payload_sha256": (step.payload_sha256 or "")[:64],
+            "arguments_bytes": step.arguments_bytes,
+            "dispatches": dispatches(attempts),
+            "state": outlook.state,
+            "hold_reason": outlook.hold_reason,
+            "why": f"{outlook.why} {lapsed}".strip(),
+            "detail": _detail(step, outlook),
+            "next_action": outlook.next_action,
+            "next_sentence": outlook.next_sentence,
+            "next_attempt_at": outlook.next_attempt_at or step.next_attempt_at,
+            "since": step.created_at or step.updated_at or first_read,
+            "dated": bool(step.created_at or step.updated_at),
+            "window_left_until": outlook.window_left_until,
+            "window_text": outlook.window_text,
+            "task_status": status,
+            "asks": offers.can_be_asked(profile),
+            "revision": step.revision,
+            "decided_at": now,
+        },
+    )
+
+
+def _detail(step: Step, outlook: Outlook) -> str:
+    """What a hold quotes. Where code diverged that is the whole place: below a parameter it is made of payload keys."""
+    said = step.hold_detail or ""
+    if outlook.state != HELD or (step.hold_reason == "diverged" and outlook.hold_reason != "diverged"):
+        return ""
+    if outlook.hold_reason == "diverged":
+        return "" if said == differences.parameter(said) else f"In full: {said}."
+    return _plain(said)
+
+
+def dispatches(attempts: Sequence[Attempt]) -> int:
+    """How often the intent may have left this machine: what a decision is bound to."""
+    return sum(attempt.verdict != "not_sent" for attempt in attempts)
+
+
+def _outlook(
+    journal: JournalFile,
+    reader: Reader,
+    step: Step,
+    attempts: Sequence[Attempt],
+    profile: Profile | None,
+    task_status: str,
+) -> Outlook:
+    if journal.dialect != "stepkeeper":
+        return Outlook(FOREIGN, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
+    if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
+        return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
+    if task_status in offers.ENDED:
+        return _of_ended_task(step, task_status)
+    if step.hold_reason == "diverged":
+        place = differences.parameter(step.hold_detail or "")
+        why = _sentence("diverged") + (f" First difference: {place}." if place else "")
+        return Outlook(HELD, why, "diverged", "hold", why, window_text="Nothing is sent, so no key counts.")
+    if step.effect in ("read_only", "model"):
+        why = _sentence(step.hold_reason or "")
+        return Outlook(HELD, why, step.hold_reason or "", "hold", why, window_text=_NO_KEY_COUNTS)
+    if profile is None:
+        return Outlook(HELD, _sentence("profile_missing"), "profile_missing")
+    until, text = _window(profile, attempts)
+    reason, state = step.hold_reason or "", UNRESOLVED
+    action, why, due = _decide(journal, reader, step, attempts, profile)
+    if action == "hold" or (reason and step.decision is None):
+        state = HELD
+        reason = reason or why
+    elif action == "wait":
+        state = WAITING
+    sentence = why if action != "hold" else _sentence(reason)
+    held_why = _sentence(reason) if state == HELD else sentence
+    return Outlook(state, held_why, reason if state == HELD else "", action, sentence, due, until, text)
+
+
+def _of_ended_task(step: Step, task_status: str) -> Outlook:
+    """Nothing of an ended task is sent or looked at any more: only a person can still say what became of the step."""
+    why = f"Its task is {task_status}: recovery leaves the step as it is."
+    # What the code asks for matters no more: no code runs for it.
+    reason = "" if step.hold_reason == "diverged" else step.hold_reason or ""
+    if reason:
+        why = f"{_sentence(reason)} {why}"
+    text = _NO_KEY_COUNTS if step.effect in ("read_only", "model") else "Nothing is sent any more."
+    return Outlook(HELD, why, reason or "task_ended", "hold", why, window_text=text)
+
+
+def _decide(
+    journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt], profile: Profile
+) -> tuple[str, str, datetime | None]:
+    from journal.reconcile import actions
+    from journal.reconcile import decide as reconcile
+
+    newest = IndexedTask.objects.filter(journal=journal).order_by("-updated_at").values_list("updated_at", flat=True)
+    now = actions.Now(moment=clock.moment(), newest=newest.first(), boot=journal.highest_boot + 1)
+    action = reconcile.decide(step, attempts, reader.evidence(step.task_id, step.step_index), profile, now)
+    name = type(action).__name__.lower()
+    if isinstance(action, actions.Hold):
+        return name, action.reason, None
+    return name, _plain(action.why), action.until if isinstance(action, actions.Wait) else None
+
+
+def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | None, str]:
+    sent = [attempt.started_at for attempt in attempts if attempt.verdict != "not_sent" and attempt.started_at]
+    if not profile.keyed:
+        return None, "The provider takes no key."
+    if profile.window is None:
+        return None, "How long the provider keeps a key is not known."
+    if profile.window == timedelta.max:
+        return None, "The provider keeps a key for ever."
+    if not sent:
+        return None, "The key was never used."
+    return min(sent) + profile.window, ""
+
+
+def _sentence(reason: str) -> str:
+    """A hold's own words. The step's detail may quote a provider and stands apart."""
+    from journal.hold_reasons import HOLDS
+
+    hold = HOLDS.get(reason)
+    return hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."
+
+
+def _plain(why: str) -> str:
+    """Recovery's reason without the rows of its table, which mean nothing to a person at a page."""
+    text = _ROWS.sub("", why, count=1)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,248 @@
+"""How a job ends: what the journal says became of its message, and the audit's line about it.
+
+Whoever ends a job, and only they, writes its outcome into the audit: the worker, a page that polls, or watch.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from agents.access import audit
+from agents.catalog import discovery
+from agents.jobs import states as leases
+from agents.jobs import status_query
+from agents.models import Job, JournalFile
+from agents.models.job import CANARY, DECISION, DONE, EXPIRED, FAILED, QUEUED, REFUSED, WAITING_AGENT
+from journal import clock
+from journal import writer_lock as ownership
+from journal.errors import JournalUnreadable
+from journal.inbox import mailbox as inbox
+from journal.models import Decision, Writer
+from journal.reader import Reader
+
+_NOTHING_SENT = "Nothing was sent because of it."
+
+
+def end(job: Job, state: str, sentence: str) -> bool:
+    """End an open job. False when it had ended before: the first outcome stays."""
+    if not leases.finish(job, state, sentence, result=job.result):
+        return False
+    _audit(job, state, sentence)
+    return True
+
+
+def follow(job: Job) -> Job:
+    """Bring a job in line with what the journal says about its message; returns it refreshed. Opens one journal."""
+    job.refresh_from_db()
+    if job.journal is None or job.posted_at is None or job.state not in (WAITING_AGENT, EXPIRED, FAILED):
+        return job
+    try:
+        _look(job, job.journal)
+    except JournalUnreadable as error:
+        if _is_late(job):
+            _end_unread(job, error)
+        else:
+            leases.hand_over(job, f"The journal cannot be read now: {error.message}", result=job.result)
+    return job
+
+
+def follow_waiting() -> list[Job]:
+    """Follow every waiting job; returns those whose agent is gone, so that the worker may do it."""
+    free = []
+    for job in Job.objects.filter(state=WAITING_AGENT).select_related("journal").order_by("created_at")[:200]:
+        followed = follow(job)
+        waits = followed.state == WAITING_AGENT and followed.journal is not None
+        if waits and followed.kind == DECISION and _holder(followed.journal) is None and leases.requeue(followed):
+            free.append(followed)
+    return free
+
+
+def expire(job: Job) -> None:
+    """End a queued job whose time is over. What was posted before may have been taken in: the journal says."""
+    if job.state != QUEUED or job.expires_at is None or job.expires_at > clock.wall():
+        return
+    if job.posted_at is None or job.journal is None:
+        end(job, EXPIRED, "Expired before it could be carried out; nothing was sent. Ask again if it is still wanted.")
+        return
+    try:
+        _look(job, job.journal)
+    except JournalUnreadable as error:
+        _end_unread(job, error)
+
+
+def _end_unread(job: Job, error: JournalUnreadable) -> None:
+    sentence = "Its time is over, and the journal that would say what became of it cannot be read now"
+    end(job, FAILED, f"{sentence}: {error.message}")
+
+
+def sweep() -> None:
+    """End the jobs that nobody will carry out any more: their time is over, or each attempt killed its worker."""
+    for job in leases.late():
+        expire(job)
+    for job in leases.give_up():
+        _audit(job, FAILED, job.sentence)
+
+
+def waits_for(pid: int | None, role: str | None) -> str:
+    """Whom a posted message waits for."""
+    who = "the agent" if role in ("agent", None, "unknown") else f"the {role}"
+    return f"Waiting for {who} (pid {pid})." if pid is not None else f"Waiting for {who}."
+
+
+def _look(job: Job, journal: JournalFile) -> None:
+    if job.kind == DECISION:
+        _follow_decision(job, journal)
+    else:
+        follow_query(job, journal)
+
+
+def _follow_decision(job: Job, journal: JournalFile) -> None:
+    # Read before the journal is: what it says was true no earlier than this.
+    late = _is_late(job)
+    reader = discovery.reader_for(journal)
+    decision = reader.by_decision(job.message_id)
+    if decision is not None:
+        _end_decision(job, journal, reader, decision, late=late)
+    elif late:
+        end(job, EXPIRED, f"Expired undelivered: no writer took it in before its time ran out. {_NOTHING_SENT}")
+    else:
+        leases.hand_over(job, _waiting(journal), result=job.result)
+
+
+def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, late: bool) -> None:
+    at = f" at {clock.text(decision.applied_at)[:19]}Z" if decision.applied_at else ""
+    if decision.outcome.startswith("refused"):
+        end(job, *_refused(decision.outcome.partition(": ")[2], at))
+        return
+    number = decision.consumed_attempt
+    if number is None and decision.kind == "replay":
+        _end_unused(job, journal, reader, decision, at=at, late=late)
+    elif number:
+        _end_sent(job, journal, reader, number, at=at, late=late)
+    elif decision.kind == "replay":
+        _done(job, f"Applied{at}: the step starts again when its task runs. There was nothing to send.")
+    else:
+        _done(job, f"Applied{at}.")
+
+
+def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, at: str, late: bool) -> None:
+    """An attempt was begun: its sender has the last word while it lives, however late that is."""
+    attempt = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
+    if attempt is None or attempt.verdict is None:
+        # A killed sender's boot is ended by the next writer: where none comes in time, nobody says more.
+        waits = not late or _holder(journal) is not None
+        if attempt is not None and waits and _lives(reader, attempt.boot):
+            leases.hand_over(job, f"Taken in{at}: attempt {number} is under way.", result=job.result)
+        else:
+            _done(job, f"Applied{at}: attempt {number} was begun for it; its outcome is not on record.")
+    elif attempt.verdict == "not_sent":
+        _done(job, f"Applied{at}: attempt {number} was begun for it and never left.")
+    else:
+        _done(job, f"Applied{at}: it sent attempt {number}.")
+
+
+def _lives(reader: Reader, boot: int) -> bool:
+    return any(one.boot == boot and one.ended is None for one in reader.boots())
+
+
+def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, at: str, late: bool) -> None:
+    """An approval is used up by its attempt; until then it may still expire, and status is asked first."""
+    sent = [one for one in reader.attempts(job.task_id, job.step_index) if one.decision_id == decision.message_id]
+    if sent:
+        _end_sent(job, journal, reader, sent[-1].attempt, at=at, late=late)
+    elif not _is_pending(job, reader):
+        # Where the approval had expired before, something else settled the step: then its end stays what it is.
+        if job.state != EXPIRED:
+            _done(job, f"Applied{at}: the effect was there already, so nothing was sent.")
+    elif late:
+        end(job, EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}")
+    else:
+        leases.hand_over(job, f"Taken in{at}, not sent yet. {_waiting(journal)}", result=job.result)
+
+
+def _refused(why: str, at: str) -> tuple[str, str]:
+    """The state and the sentence of what the journal's writer refused, at once or after it had taken it in."""
+    why = why.rstrip(".")
+    if why.startswith("expired before"):
+        return EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}"
+    if why.startswith("superseded"):
+        return REFUSED, f"Taken in{at}, but not sent: {why}."
+    if why.startswith("it expired"):
+        return EXPIRED, f"The journal's writer took it in too late: {why}. {_NOTHING_SENT}"
+    return REFUSED, f"The journal's writer refused it{at}: {why}."
+
+
+def _done(job: Job, sentence: str) -> None:
+    """End the job as done; one that was given up had been applied after all, and the audit says that too."""
+    if not end(job, DONE, sentence) and leases.correct(job, sentence, result=job.result):
+        _audit(job, DONE, sentence)
+
+
+def _audit(job: Job, state: str, sentence: str) -> None:
+    if job.kind == CANARY:
+        return
+    audit.record(
+        f"outcome {job.decision or job.kind}",
+        actor=job.actor,
+        actor_name=job.actor_name,
+        allowed=state in (DONE, FAILED),
+        detail=sentence,
+        journal=job.journal,
+        task_id=job.task_id,
+        step_index=job.step_index,
+        job=job,
+    )
+
+
+def follow_query(job: Job, journal: JournalFile) -> None:
+    """Bring a question in line with the inbox and the journal's evidence."""
+    if any(message.message_id == job.message_id for message in inbox.pending(journal.path)):
+        if _is_late(job):
+            end(job, EXPIRED, f"Expired undelivered: {_waiting(journal)}")
+        else:
+            leases.hand_over(job, " ".join(filter(None, (_said(job), _waiting(journal)))), result=job.result)
+        return
+    # It was taken in; where the agent asks, its answer comes a little later.
+    answer = _said(job) or status_query.newest_answer(job, journal)
+    if not answer and job.state == EXPIRED:
+        return
+    if not answer and not _is_pending(job, discovery.reader_for(journal)):
+        answer = "The step is settled: there was nothing left to ask."
+    if not answer and (why_not := status_query.not_asked(job, journal)):
+        # Looked at again: an answer is written before its step is dispatched again.
+        answer = status_query.newest_answer(job, journal)
+        if not answer:
+            end(job, REFUSED, f"Refused: {why_not} No answer is on record; ask again if it is still wanted.")
+            return
+    if not answer and _is_late(job, by=status_query.PATIENCE):
+        answer = "The agent took the question in and gave no answer."
+    if answer:
+        _done(job, answer)
+    else:
+        leases.hand_over(job, "The agent took the question in; it has not answered yet.")
+
+
+def _said(job: Job) -> str:
+    """What the provider said; how recovery went on by it stands below."""
+    return job.result.partition("\n")[0]
+
+
+def _is_late(job: Job, *, by: timedelta = timedelta(0)) -> bool:
+    return job.expires_at is not None and job.expires_at + by <= clock.wall()
+
+
+def _is_pending(job: Job, reader: Reader) -> bool:
+    step = reader.step(job.task_id, job.step_index, cap=1) if job.step_index is not None else None
+    return step is not None and step.status == "pending"
+
+
+def _waiting(journal: JournalFile) -> str:
+    writer = _holder(journal)
+    if writer is None:
+        return "Waiting for the agent, which is not running."
+    return waits_for(writer.pid, writer.role)
+
+
+def _holder(journal: JournalFile | None) -> Writer | None:
+    return ownership.holder(Path(journal.path)) if journal else None

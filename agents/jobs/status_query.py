@@ -1,0 +1,192 @@
+"""Query status now: the worker asks the provider itself where it can, whoever holds the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from agents.catalog import discovery
+from agents.index.intents import dispatches
+from agents.jobs import states as leases
+from agents.models import Job, JournalFile
+from journal import clock
+from journal import writer_lock as ownership
+from journal.errors import JournalUnreadable
+from journal.http import frozen_request as freeze
+from journal.inbox import mailbox as inbox
+from journal.models import Answer, Attempt, FrozenRequest, Step
+from journal.providers.profile import Profile
+from journal.reader import Reader
+
+# What was taken in in time may be answered a little later than the question expires.
+PATIENCE = timedelta(minutes=1)
+_DETAIL = 2000  # characters kept of a provider's answer beside the evidence itself
+_WORDS: dict[Answer, str] = {
+    "exists": "The provider says the effect exists.",
+    "absent": "The provider says there is no such effect.",
+    "in_progress": "The provider says it is still at it.",
+    "unknown": "The provider gave no answer that decides anything.",
+}
+
+
+def ask(job: Job, journal: JournalFile) -> Literal["asked", "left"]:
+    """Ask over HTTP and post the answer as evidence, or leave a message for the agent to ask.
+
+    Only the agent can ask a Python tool's `status=`, and only a process with the credentials can ask over HTTP.
+    Raises JournalUnreadable when the step cannot be read any more.
+    """
+    reader = discovery.reader_for(journal)
+    step = _step(job, reader)
+    profile = _profile(step, reader)
+    request = reader.request(step.task_id, step.step_index)
+    if profile is None or profile.status is None:
+        raise JournalUnreadable(
+            f"Step {step.step_index} of {step.task_id}: its provider knows no status query.",
+            kind="no_status",
+            hint="Look there yourself, then decide.",
+        )
+    if request is None or profile.status.by_tool:
+        return _leave(job, journal, step, "Only the agent can ask for this tool's status.")
+    return _ask_http(job, journal, reader, step, profile, request)
+
+
+def outdated(job: Job, journal: JournalFile) -> str:
+    """Why the step is not the one the question was asked about, as a sentence; empty where it is."""
+    reader = discovery.reader_for(journal)
+    step = _step(job, reader)
+    return _outdated(job, step, reader.attempts(step.task_id, step.step_index))
+
+
+def not_asked(job: Job, journal: JournalFile) -> str:
+    """Why the agent that took the question in had nothing to ask, as a sentence; empty where it may still answer."""
+    reader = discovery.reader_for(journal)
+    step = _step(job, reader)
+    attempts = reader.attempts(step.task_id, step.step_index)
+    if why_not := _outdated(job, step, attempts):
+        return why_not
+    # One of the dispatches that were shown: it was in flight when the question was taken in too.
+    return "An attempt of the step is in flight: nobody asks before it ends." if _in_flight(attempts, journal) else ""
+
+
+def _outdated(job: Job, step: Step, attempts: Sequence[Attempt]) -> str:
+    shown = (job.key, job.payload_sha256, job.dispatches)
+    if shown == (step.idempotency_key or "", step.payload_sha256 or "", dispatches(attempts)):
+        return ""
+    return "The step has changed since it was asked about: its key, its payload or its dispatches are others."
+
+
+def newest_answer(job: Job, journal: JournalFile) -> str:
+    """What the newest evidence since the question, up to PATIENCE past its time, says; empty while there is none."""
+    if job.posted_at is None or job.step_index is None:
+        return ""
+    found = discovery.reader_for(journal).evidence(job.task_id, job.step_index)
+    until = job.expires_at + PATIENCE if job.expires_at else None
+    asked = [one for one in found if one.asked_at is not None and one.asked_at >= job.created_at]
+    since = [one for one in asked if one.asked_at is not None and (until is None or one.asked_at <= until)]
+    if not since:
+        return ""
+    job.detail = since[-1].detail
+    job.save(update_fields=["detail"])
+    return _said(since[-1].answer, since[-1].http_status)
+
+
+def _ask_http(
+    job: Job, journal: JournalFile, reader: Reader, step: Step, profile: Profile, request: FrozenRequest
+) -> Literal["asked", "left"]:
+    from journal.http import client as http
+    from journal.http.secrets import Secrets
+
+    attempts = reader.attempts(step.task_id, step.step_index)
+    # Read before asking: an attempt that starts meanwhile is not the one this answer is about.
+    newest = max((attempt.attempt for attempt in attempts if attempt.verdict != "not_sent"), default=0)
+    request = freeze.as_sent(request, reader.sent_with(step.task_id, step.step_index, newest) if newest else None)
+    in_flight = _in_flight(attempts, journal)
+    secrets = Secrets()
+    asked = clock.moment()
+    try:
+        answer = http.ask_status(request, profile=profile, key=step.idempotency_key or "", secrets=secrets)
+    except http.MissingReference as missing:
+        return _leave(job, journal, step, f"{missing.message} The agent has to ask.")
+    message = {
+        "kind": "evidence",
+        "message_id": job.message_id,
+        "created_at": clock.text(job.created_at),
+        "task_id": step.task_id,
+        "step_index": step.step_index,
+        "attempt": newest,
+        "asked_at": clock.text(asked.wall),
+        "asked_boottime": asked.boot,
+        "os_boot_id": asked.os_boot_id,
+        "answered_at": clock.now_text(),
+        "answer": answer.answer,
+        "http_status": answer.http_status,
+        "detail": answer.detail,
+        "output_json": secrets.stored(answer.output)[0] if answer.has_output else None,
+        "in_flight": in_flight,
+        "source": "worker",
+    }
+    job.result, job.detail = _said(answer.answer, answer.http_status), secrets.hide(answer.detail)[:_DETAIL]
+    if in_flight and answer.answer == "absent":
+        job.result += " An attempt was in flight while it was asked, so this proves nothing."
+    job.save(update_fields=["result", "detail"])
+    # A kill before this line asks again: a question changes nothing.
+    inbox.post(journal.path, message)
+    leases.posted(job)
+    return "asked"
+
+
+def _leave(job: Job, journal: JournalFile, step: Step, why: str) -> Literal["left"]:
+    inbox.post(
+        journal.path,
+        {
+            "kind": "status",
+            "message_id": job.message_id,
+            "created_at": clock.text(job.created_at),
+            "task_id": step.task_id,
+            "step_index": step.step_index,
+            "actor": job.actor_name,
+            **_binding(job),
+        },
+    )
+    leases.posted(job)
+    leases.hand_over(job, why)
+    return "left"
+
+
+def _binding(job: Job) -> dict[str, object]:
+    """What the question was shown with: the agent asks nothing about another step, or after its time."""
+    return {
+        "expires_at": clock.text(job.expires_at) if job.expires_at else None,
+        "key": job.key,
+        "payload_sha256": job.payload_sha256,
+        "dispatches": job.dispatches,
+    }
+
+
+def _in_flight(attempts: Sequence[Attempt], journal: JournalFile) -> bool:
+    """Whether a dispatch of the writer that lives now has not come back: `absent` then proves nothing."""
+    if not attempts or attempts[-1].verdict is not None:
+        return False
+    boot = discovery.look(journal.path).highest_boot
+    return attempts[-1].boot == boot and ownership.holder(Path(journal.path)) is not None
+
+
+def _step(job: Job, reader: Reader) -> Step:
+    step = reader.step(job.task_id, job.step_index) if job.step_index is not None else None
+    if step is None:
+        raise JournalUnreadable(f"Step {job.step_index} of {job.task_id}: it is not there any more.", kind="missing")
+    return step
+
+
+def _profile(step: Step, reader: Reader) -> Profile | None:
+    text = reader.profile_json(step.task_id, step.step_index)
+    return Profile.from_dict(step.provider or "python", json.loads(text)) if text else None
+
+
+def _said(answer: Answer, http_status: int | None) -> str:
+    """The answer in words of ours: viewers and the audit read them, so nothing of the provider's own is in it."""
+    status = f" (HTTP {http_status})" if http_status is not None else ""
+    return f"{_WORDS[answer]}{status}"

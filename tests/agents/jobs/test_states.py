@@ -1,0 +1,75 @@
+"""A job that its worker or its queue lost is found again, and given up when that happens twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+
+from agents.jobs import execute as work
+from agents.jobs import queue as jobs
+from agents.jobs import result as outcome
+from agents.jobs import states as leases
+from agents.models import Job
+from journal import clock
+from journal.inbox import mailbox as inbox
+from tests.builders.asked import ask, deliver
+from tests.builders.fleet import journal_file
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_job_whose_worker_died_twice_is_given_up(path, server):
+    job = ask(path)
+    for attempt in (1, 2):
+        claimed = leases.claim(job.uuid)
+        assert claimed is not None
+        assert claimed.attempts == attempt, "counted before the work"
+        assert leases.claim(job.uuid) is None, "a second delivery finds nothing to claim"
+        Job.objects.update(claimed_at=clock.wall() - leases.LEASE - timedelta(seconds=1))
+        outcome.sweep()
+        requeued = leases.sweep()
+        assert [one.pk for one in requeued] == ([job.pk] if attempt == 1 else [])
+    job.refresh_from_db()
+    assert (job.state, job.sentence.startswith("Gave up after 2 attempts")) == ("failed", True)
+    deliver(job)
+    assert len(server.received) == 1
+
+
+def test_a_kill_between_post_and_lock_posts_the_same_message_again(path, server):
+    job = ask(path)
+    claimed = leases.claim(job.uuid)
+    assert claimed is not None
+    work._post_decision(claimed, journal_file(path))
+    work._post_decision(claimed, journal_file(path))
+    assert [message.message_id for message in inbox.pending(path)] == [job.message_id]
+    Job.objects.update(state="queued")
+    assert deliver(job).state == "done"
+    assert len(server.received) == 2
+
+
+def test_a_queued_job_that_its_queue_lost_is_queued_again(path):
+    job = ask(path)
+    assert not leases.sweep(), "its own entry has not had its time yet"
+    Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
+    assert [one.pk for one in leases.sweep()] == [job.pk]
+    assert not leases.sweep()
+
+
+def test_a_decision_stands_where_only_the_queue_could_not_be_written(
+    path, monkeypatch, django_capture_on_commit_callbacks
+):
+    def locked(*_args, **_more):
+        raise OperationalError("database is locked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "async_task", locked)
+        with django_capture_on_commit_callbacks(execute=True):
+            job = ask(path)
+    job.refresh_from_db()
+    assert job.state == "queued"
+    assert jobs.queued() == 0
+    Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
+    jobs.sweep()
+    assert jobs.queued() == 1
