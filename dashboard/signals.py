@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard import wording
-from journal.hold_reasons import HOLDS
-from journal.models import Attempt, Step
+from journal.hold_reasons import HOLDS, describe_wait
+from journal.models import Attempt, Step, WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +71,17 @@ def _clock(moment: datetime | None) -> str:
     return wording.local(moment).strftime("%H:%M:%S") if moment else "at an unknown time"
 
 
-_HELD_TASK = re.compile(r"held: step (-?[0-9]+)( of .+)?: ([a-z_]+)", re.DOTALL)
+def of_waiting_task(wait: WaitReason | None, task_id: str) -> Signal:
+    """The signal of a task that waits: held where a person must act. A branch is not named: ids are long."""
+    if wait is None:
+        return Signal("waiting", "waiting")
+    words = waiting_for(wait, task_id)
+    return Signal("held", words) if wait.kind in ("held", "diverged") else Signal("waiting", f"waiting: {words}")
 
 
-def held_task(wait_reason: str) -> str:
-    """What holds a waiting task, in words; empty where it waits for time alone. A branch is not named: ids are long."""
-    found = _HELD_TASK.match(wait_reason)
-    step, reason = (found[1], found[3]) if found else ("", wait_reason.partition(":")[0])
-    hold = HOLDS.get(reason)
-    if hold is None and not found:
-        return ""
-    label = lower(hold.label) if hold else reason.replace("_", " ")
-    branch = " of a branch" if found and found[2] else ""
-    return f"held at step {step}{branch}: {label}" if step else f"held: {label}"
-
-
-_DUE_IN_A_BRANCH = re.compile(r"due: step (-?[0-9]+) of .+", re.DOTALL)
-
-
-def waiting_task(wait_reason: str) -> str:
-    """What a task waits for that no person holds, in the stored words. A branch is not named."""
-    found = _DUE_IN_A_BRANCH.fullmatch(wait_reason)
-    return f"due: step {found[1]} of a branch" if found else wait_reason
+def waiting_for(wait: WaitReason, task_id: str) -> str:
+    """What a task waits for, in words."""
+    return describe_wait(wait, of="" if wait.step_task in (None, task_id) else " of a branch")
 
 
 def lower(label: str) -> str:

@@ -1,9 +1,11 @@
-"""Why a step is held, in words for the person who has to decide."""
+"""Why a step is held and what a task waits for, in words for a person."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
+
+from journal.models import WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +134,27 @@ def describe(reason: str) -> Hold:
     return HOLDS.get(reason) or Hold(
         reason.replace("_", " ").capitalize(), "This step waits for a person.", "Look at the provider, then decide."
     )
+
+
+def describe_wait(wait: WaitReason, *, of: str = "") -> str:
+    """What a task waits for; `of` names the branch whose step it is, as ` of t/b`."""
+    step = f"step {wait.step_index}{of}"
+    match wait.kind:
+        case "held" | "diverged":
+            label = describe(wait.hold or wait.kind).label
+            return f"held{'' if wait.step_index is None else f' at {step}'}: {label[:1].lower()}{label[1:]}"
+        case "due":
+            return f"{step} is due later"
+        case "unresolved":
+            return f"{step} is pending"
+        case "unset":
+            return f"the environment has no fitting value for {wait.detail}"
+        case "no_handler":
+            return f"this agent has no handler {wait.detail!r}"
+        case "broken_off":
+            return f"{wait.detail} left the handler"
+        case "interrupted":
+            return "its process was stopped"
+        case "unwritten":
+            return "the journal could not be written"
+    return wait.kind.replace("_", " ")

@@ -18,6 +18,17 @@ TaskStatus = Literal["queued", "running", "waiting", "completed", "failed", "can
 Verdict = Literal["not_sent", "no_effect", "applied", "in_progress", "unknown"]
 Answer = Literal["exists", "absent", "in_progress", "unknown"]
 Role = Literal["agent", "supervisor", "cli", "worker"]
+WaitKind = Literal[
+    "held",  # a step waits for a person, or for what mends its hold
+    "due",  # a step is due at a time of its own
+    "diverged",  # the code asks for another step than the journal holds
+    "unwritten",  # the journal could not be written
+    "unset",  # environment variables are not set
+    "no_handler",  # this agent has no handler of the task's name
+    "interrupted",  # the process was stopping
+    "broken_off",  # SystemExit, KeyboardInterrupt or a cancellation left the handler
+    "unresolved",  # the handler ended while a step was pending
+]
 DecisionKind = Literal[
     "replay", "mark_committed", "mark_not_applied", "abandon", "replay_as_new", "cancel_task", "approve", "reject"
 ]
@@ -180,6 +191,17 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitReason:
+    """What a waiting task waits for. The step is the task's own or one of a branch."""
+
+    kind: WaitKind | str
+    step_task: str | None = None
+    step_index: int | None = None
+    hold: str | None = None  # the step's hold reason
+    detail: str | None = None  # names for a person to read: of variables, or of the exception that left the handler
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One piece of work of an agent."""
 
@@ -189,7 +211,11 @@ class Task:
     input_json: str | None = None
     parent_id: str | None = None
     agent: str | None = None
-    wait_reason: str | None = None
+    wait_kind: WaitKind | str | None = None
+    wait_step_task: str | None = None
+    wait_step_index: int | None = None
+    wait_hold: str | None = None
+    wait_detail: str | None = None
     output_json: str | None = None
     error_json: str | None = None
     next_attempt_at: datetime | None = None
@@ -205,6 +231,13 @@ class Task:
     odd: tuple[str, ...] = ()
     derived: bool = False  # the journal has no tasks: this one was put together from its steps
     previewed: tuple[str, ...] = ()  # payload columns of which only the beginning was read
+
+    @property
+    def wait(self) -> WaitReason | None:
+        """What the task waits for; None where it does not wait, or the journal does not say."""
+        if self.wait_kind is None:
+            return None
+        return WaitReason(self.wait_kind, self.wait_step_task, self.wait_step_index, self.wait_hold, self.wait_detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from agents.fleet.summaries import IntentLine, JournalLine, TaskLine
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.job import DECISION, QUERY_STATUS
 from agents.money import Money
+from journal.models import WaitReason
 
 # By journal, task, step and kind: the job's uuid.
 OpenJobs = dict[tuple[int | None, str, int | None, str], str]
@@ -20,7 +21,7 @@ def task_line(row: IndexedTask) -> TaskLine:
         handler=row.handler,
         status=row.status,
         state=row.state,
-        wait_reason=row.wait_reason,
+        wait=_wait(row),
         steps=row.steps,
         pending=row.pending,
         tokens_in=row.tokens_in,
@@ -35,6 +36,12 @@ def task_line(row: IndexedTask) -> TaskLine:
         error_type=row.error_type,
         error_message=row.error_message,
     )
+
+
+def _wait(row: IndexedTask) -> WaitReason | None:
+    if row.wait_kind is None:
+        return None
+    return WaitReason(row.wait_kind, row.wait_step_task, row.wait_step_index, row.wait_hold, row.wait_detail)
 
 
 def intent_line(row: PendingIntent, jobs: OpenJobs) -> IntentLine:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from agents.models.journal_file import VANISHED
 from agents.money import Money
+from journal.models import WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class TaskLine:
     handler: str
     status: str
     state: str
-    wait_reason: str
+    wait: WaitReason | None
     steps: int
     pending: int
     tokens_in: int | None

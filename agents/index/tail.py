@@ -24,7 +24,8 @@ BATCH = 1000  # rows per table and transaction: others write in between
 NEWEST = 1000  # tasks read of a journal that has no revisions
 _UNFINISHED = ("queued", "running", "waiting")
 _TASK_COLUMNS = (
-    *("parent_id", "agent", "handler", "status", "wait_reason", "error_type", "error_message", "steps", "pending"),
+    *("parent_id", "agent", "handler", "status", "error_type", "error_message", "steps", "pending"),
+    *("wait_kind", "wait_step_task", "wait_step_index", "wait_hold", "wait_detail"),
     *("started_at", "updated_at", "dated", "ended_at", "last_boot", "revision"),
 )
 _MESSAGE = 1000  # characters of a failure's message: the task's own page has it all
@@ -176,7 +177,11 @@ def _row(journal: JournalFile, task: Task, updated_at: datetime, *, dated: bool)
         agent=(task.agent or journal.agent)[:200],
         handler=(task.handler or "")[:200],
         status=task.status[:16],
-        wait_reason=task.wait_reason or "",
+        wait_kind=task.wait_kind and task.wait_kind[:16],
+        wait_step_task=task.wait_step_task,
+        wait_step_index=task.wait_step_index,
+        wait_hold=task.wait_hold and task.wait_hold[:64],
+        wait_detail=task.wait_detail,
         error_type=error_type[:200],
         error_message=error_message[:_MESSAGE],
         steps=min(task.steps or 0, _MOST_STEPS),

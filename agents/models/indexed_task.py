@@ -21,7 +21,11 @@ class IndexedTask(models.Model):
     handler = models.CharField(max_length=200, blank=True, default="")
     status = models.CharField(max_length=16)
     derived = models.CharField(max_length=16, blank=True, default="")
-    wait_reason = models.TextField(blank=True, default="")
+    wait_kind = models.CharField(max_length=16, null=True, blank=True)  # NULL: it does not wait
+    wait_step_task = models.TextField(null=True, blank=True)
+    wait_step_index = models.BigIntegerField(null=True, blank=True)
+    wait_hold = models.CharField(max_length=64, null=True, blank=True)
+    wait_detail = models.TextField(null=True, blank=True)
     error_type = models.CharField(max_length=200, blank=True, default="")  # of a failed task
     error_message = models.TextField(blank=True, default="")  # may quote a payload: for who may see those
     steps = models.IntegerField(default=0)

@@ -40,9 +40,14 @@ def task(opened: Opened, found: Task, steps: Iterable[Step]) -> Task:
         return found
     for each in chain(steps, _others(opened, found.task_id)):
         if each.status == "pending" and each.hold_reason:
-            of = "" if each.task_id == found.task_id else f" of {each.task_id}"
-            reason = f"held: step {each.step_index}{of}: {each.hold_reason}"
-            return replace(found, status="waiting", wait_reason=reason)
+            return replace(
+                found,
+                status="waiting",
+                wait_kind="held",
+                wait_step_task=each.task_id,
+                wait_step_index=each.step_index,
+                wait_hold=each.hold_reason,
+            )
     return found
 
 

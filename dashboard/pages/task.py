@@ -152,7 +152,7 @@ def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[Le
 def version(opened: Opened, task: Task) -> str:
     """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
     state = derived(task, opened)
-    moves = state == "running" or (state == "waiting" and (task.wait_reason or "").startswith("due"))
+    moves = state == "running" or (state == "waiting" and task.wait_kind == "due")
     held = held_again.of_journal(opened) if state not in ENDED else []
     return digest(opened, held, int(opened.now.timestamp()) // _TICK if moves else 0)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agents.decisions import allowed as offers
 from dashboard import wording
 from dashboard.pages.task_rows import Row, first_difference
-from dashboard.signals import held_task, waiting_task
+from dashboard.signals import waiting_for
 from journal import stored_errors as failures
 from journal.models import Step, Task
 
@@ -64,8 +64,7 @@ def sentence(
         whose, row = held
         return f"Waits for a person at step {row.index}{_of(whose, task)}: {row.word.removeprefix('held: ')}."
     if state == "waiting":
-        reason = task.wait_reason or ""
-        why = held_task(reason) or waiting_task(reason) or "the next attempt is due later"
+        why = waiting_for(task.wait, task.task_id) if task.wait else "the next attempt is due later"
         return f"Waiting: {why}."
     if state == "crashed":
         return f"Its agent is gone: {steps} on disk{saved}. It resumes when the agent is started again."

@@ -14,6 +14,7 @@ from dashboard import empty_states, signals, visible, wording
 from dashboard.empty_states import EmptyState
 from dashboard.pages import frame
 from journal import clock
+from journal.models import WaitReason
 
 register = template.Library()
 
@@ -211,16 +212,12 @@ def shape(state: str) -> str:
 
 
 @register.simple_tag
-def task_state(state: str, reason: str = "") -> SafeString:
+def task_state(state: str, wait: WaitReason | None, task_id: str) -> SafeString:
     """A task's signal; one that waits for a person is held, in the words of its hold reason."""
     if state != "waiting":
         return signal(state)
-    held = signals.held_task(reason)
-    return (
-        signal("held", held)
-        if held
-        else signal("waiting", f"waiting: {signals.waiting_task(reason)}" if reason else None)
-    )
+    found = signals.of_waiting_task(wait, task_id)
+    return signal(found.state, found.word)
 
 
 @register.filter

@@ -9,7 +9,7 @@ from journal import clock
 from journal.cli.codes import OK, PROBLEM
 from journal.cli.document import a_step, a_task, plain
 from journal.cli.terminal import age, clean, short, table
-from journal.cli.timeline import failure, lines
+from journal.cli.timeline import failure, lines, waits
 from journal.errors import JournalUnreadable
 from journal.journal_state import JournalState
 from journal.models import Step, Task
@@ -129,6 +129,6 @@ def _why(reader: Reader, task: Task, pending: Step | None) -> str:
     if task.status == "failed":
         return short(failure(reader.task(task.task_id) or task) or marks)
     if pending is None:
-        return short(task.wait_reason or marks)
-    reason = pending.hold_reason or task.wait_reason or "pending"
+        return short(waits(task) or marks)
+    reason = pending.hold_reason or waits(task) or "pending"
     return short(f"step {pending.step_index} {pending.tool_name}: {reason} {marks}".rstrip())

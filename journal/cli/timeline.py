@@ -7,7 +7,7 @@ from datetime import datetime
 from journal import clock
 from journal import stored_errors as failures
 from journal.cli.terminal import age, clean, short
-from journal.hold_reasons import HOLDS
+from journal.hold_reasons import HOLDS, describe_wait
 from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, Task
 from journal.reader import Reader
 
@@ -36,7 +36,7 @@ def _head(task: Task, now: datetime) -> list[str]:
     parent = f", branch of {clean(task.parent_id)}" if task.parent_id else ""
     out = [f"{clean(task.task_id)}: {clean(task.status)}{handler}{parent}, begun {age(task.created_at, now)} ago"]
     why = {
-        "waits": task.wait_reason,
+        "waits": waits(task),
         "conflict": task.conflict,
         "cancelled": task.cancel_reason,
         "failed": failure(task),
@@ -45,6 +45,14 @@ def _head(task: Task, now: datetime) -> list[str]:
         if text:
             out.append(f"  {name}: {short(text, 200)}")
     return out
+
+
+def waits(task: Task) -> str:
+    """What the task waits for; empty where it does not wait."""
+    wait = task.wait
+    if wait is None:
+        return ""
+    return describe_wait(wait, of="" if wait.step_task in (None, task.task_id) else f" of {wait.step_task}")
 
 
 def failure(task: Task) -> str:

@@ -51,7 +51,7 @@ def diverged(connection: sqlite3.Connection, *, limit: int) -> list[Step]:
     found = rows.fetch(
         connection,
         f"SELECT {columns} FROM agent_task AS t CROSS JOIN {STEP_TABLE} AS s ON s.task_id = t.task_id "
-        "WHERE t.status = 'waiting' AND t.wait_reason LIKE 'diverged%' AND s.hold_reason = 'diverged' "
+        "WHERE t.status = 'waiting' AND t.wait_kind = 'diverged' AND s.hold_reason = 'diverged' "
         "AND t.status IN ('queued', 'running', 'waiting') ORDER BY t.created_at, t.task_id LIMIT ?",
         (limit,),
     )

@@ -20,8 +20,8 @@ STEP: Final = (
     "alarm"
 )
 TASK: Final = (
-    "task_id, status, handler, parent_id, agent, wait_reason, next_attempt_at, boot, created_at, updated_at, ended_at, "
-    "conflict, cancel_reason, revision"
+    "task_id, status, handler, parent_id, agent, wait_kind, wait_step_task, wait_step_index, wait_hold, wait_detail, "
+    "next_attempt_at, boot, created_at, updated_at, ended_at, conflict, cancel_reason, revision"
 )
 RUN: Final = "task_id, run, boot, started_at, ended_at, served_through, ended, revision"
 BOOT: Final = (
@@ -80,7 +80,11 @@ def task(cells: Cells) -> Task:
         handler=cells.text("handler"),
         parent_id=cells.text("parent_id"),
         agent=cells.text("agent"),
-        wait_reason=cells.text("wait_reason"),
+        wait_kind=cells.text("wait_kind"),
+        wait_step_task=cells.text("wait_step_task"),
+        wait_step_index=cells.integer("wait_step_index"),
+        wait_hold=cells.text("wait_hold"),
+        wait_detail=cells.text("wait_detail"),
         next_attempt_at=cells.time("next_attempt_at"),
         boot=cells.integer("boot"),
         created_at=cells.time("created_at"),

@@ -21,6 +21,7 @@ from journal.errors import JournalFailed, StepkeeperError, StepUnwritten, leaves
 from journal.http.secrets import Secrets
 from journal.inbox.apply import Applied
 from journal.models import Task as TaskRow
+from journal.models import WaitReason
 from journal.runtime.task import Interrupted, Task
 from journal.runtime.worker_pool import Hands
 from journal.settle.recovery import RecoveryReport
@@ -175,8 +176,8 @@ def run_task(journal: Journal, row: TaskRow) -> None:
         return  # it ended between the look and this start
     function = journal.handlers.get(row.handler or "")
     if function is None:
-        text = f"missing: handler {row.handler!r} is not among this agent's handlers"
-        journal.store.write(lambda tx: tasks.wait(tx, row.task_id, text, None), sync=False)
+        reason = WaitReason("no_handler", detail=row.handler)
+        journal.store.write(lambda tx: tasks.wait(tx, row.task_id, reason, None), sync=False)
         return
     # What an older boot left of this task and its branches comes first, from the stored bytes, whatever the code says.
     try:

@@ -8,6 +8,7 @@ from journal import clock
 from journal import stored_errors as failures
 from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, leaves
 from journal.http.frozen_request import MissingReference
+from journal.models import WaitReason
 from journal.reconcile import replay_window as gate
 from journal.steps.task_run import Session
 from journal.store.sql import runs, starts, steps, tasks
@@ -20,7 +21,7 @@ _WRITE_LATER = timedelta(seconds=2)
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
-_Wait = tuple[str, datetime | None]
+_Wait = tuple[WaitReason, datetime | None]
 
 
 def stored_end(session: Session, cause: BaseException | None, output: object) -> str:
@@ -51,11 +52,11 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, stored:
             intent = tasks.first_pending(tx, task_id, intents_only=True)
             until = None if intent is None else _by_itself(tx, *intent[2:])
         tasks.wait(tx, task_id, reason, until)
-        return reason.partition(":")[0]
+        return reason.kind
     pending = tasks.first_pending(tx, task_id)
     if pending is not None:
         # Ended tasks are not recovered, so one with an open step does not end: that is settled, then it runs again.
-        reason = f"unresolved: step {pending[1]} of {pending[0]} is pending"
+        reason = WaitReason("unresolved", pending[0], pending[1])
         tasks.wait(tx, task_id, reason, _by_itself(tx, *pending[2:]))
         return "unresolved"
     if cause is not None:
@@ -72,22 +73,16 @@ def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | No
         until = None if steps.is_held(tx, cause.task_id, cause.step_index) else clock.wall()
         if cause.reason == "clock_suspect":
             until = _caught_up(tx)
-        return f"held: {_place(session, cause)}: {cause.reason}", until
+        return WaitReason("held", cause.task_id, cause.step_index, cause.reason), until
     if isinstance(cause, StepWaiting):
-        return f"due: {_place(session, cause)}", cause.until
+        return WaitReason("due", cause.task_id, cause.step_index), cause.until
     if isinstance(cause, Diverged):
-        return "diverged: the code asks for another step than the journal holds", None
+        return WaitReason("diverged"), None
     if isinstance(cause, StepUnwritten):
-        return "unwritten: the journal could not be written", clock.wall() + _WRITE_LATER
+        return WaitReason("unwritten"), clock.wall() + _WRITE_LATER
     if isinstance(cause, MissingReference):
-        return f"missing: {', '.join(cause.names)}", None
+        return WaitReason("unset", detail=", ".join(cause.names)), None
     return None if isinstance(cause, Exception) else _interruption(tx, session, cause)
-
-
-def _place(session: Session, cause: StepHeld | StepWaiting) -> str:
-    """Which step; one of a branch with its task."""
-    of = "" if cause.task_id == session.task_id else f" of {cause.task_id}"
-    return f"step {cause.step_index}{of}"
 
 
 def _by_itself(tx: Transaction, hold_reason: str | None, due: str | None) -> datetime | None:
@@ -111,12 +106,12 @@ def _interruption(tx: Transaction, session: Session, cause: BaseException) -> _W
     # A branch is run by what it is a branch of, at no time of its own.
     is_root = task is None or task.parent_id is None
     if session.desk.stopping():
-        return "interrupted: the process was stopping", clock.wall() if is_root else None
+        return WaitReason("interrupted"), clock.wall() if is_root else None
     pause = gate.backoff(session.task_id, starts.breaks(tx, session.task_id))
-    return f"{starts.BROKEN_OFF}: left by {type(cause).__name__}", clock.wall() + pause if is_root else None
+    return WaitReason(starts.BROKEN_OFF, detail=type(cause).__name__), clock.wall() + pause if is_root else None
 
 
 def _soonest(wait: _Wait) -> tuple[bool, datetime, bool]:
     # What has no time of its own waits for a decision; new code or a new environment may come before one.
     reason, until = wait
-    return until is None, until or _NEVER, reason.startswith("held")
+    return until is None, until or _NEVER, reason.kind == "held"

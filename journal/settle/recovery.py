@@ -24,6 +24,7 @@ from journal.http.secrets import Secrets
 from journal.inbox import apply as messages
 from journal.inbox import mailbox as inbox
 from journal.inbox.apply import Applied, Malformed
+from journal.models import WaitReason
 from journal.providers.status import StatusAnswer
 from journal.reconcile.actions import Now
 from journal.settle.context import AskFirst, Desk, NotHere, Snapshot, look
@@ -240,7 +241,7 @@ def _put_off(tx: Transaction, task_id: str, index: int, until: datetime) -> None
     task = tasks.find(tx, task_id)
     # A crashed task whose intent is due later must be found by its due time, not run at once.
     if task is not None and task.status in ("running", "waiting", "queued") and task.boot != tx.boot:
-        tasks.wait(tx, task_id, f"due: step {index}", until)
+        tasks.wait(tx, task_id, WaitReason("due", task_id, index), until)
 
 
 def _look_again(tx: Transaction, task_id: str, index: int) -> None:
@@ -250,4 +251,4 @@ def _look_again(tx: Transaction, task_id: str, index: int) -> None:
     root = tasks.root(tx, task_id)
     # A branch is run by its root alone, which may wait for a person.
     if root is not None and root.status == "waiting" and root.next_attempt_at is None:
-        tasks.wait(tx, root.task_id, root.wait_reason or f"due: step {index}", until)
+        tasks.wait(tx, root.task_id, root.wait or WaitReason("due", task_id, index), until)

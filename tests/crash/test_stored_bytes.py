@@ -76,4 +76,4 @@ def test_changed_code_is_refused_also_at_a_step_long_committed(scene):
     assert len(scene.forge.requests()) == 2
     assert len(scene.model.calls()) == 2
     [task] = rows(scene.journal, "SELECT * FROM agent_task")
-    assert task["wait_reason"].startswith("diverged")
+    assert task["wait_kind"] == "diverged"

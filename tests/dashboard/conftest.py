@@ -60,7 +60,15 @@ def small_fleet(tmp_path, settings, still_clock, db) -> Fleet:
         rows.an_attempt(connection, "report/42?", 2, 2, boot=2, started_at=_at(8), ended_at=_at(9))
         fleet.a_run(connection, "report/42?", 0, ended_at=_at(6))
         fleet.a_run(connection, "report/42?", 1, boot=2, started_at=_at(8), served_through=1)
-        rows.a_task(connection, HOSTILE, status="waiting", wait_reason="held: step 0: no_key_no_status")
+        rows.a_task(
+            connection,
+            HOSTILE,
+            status="waiting",
+            wait_kind="held",
+            wait_step_task=HOSTILE,
+            wait_step_index=0,
+            wait_hold="no_key_no_status",
+        )
         rows.a_step(
             connection,
             HOSTILE,

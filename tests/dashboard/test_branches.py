@@ -47,13 +47,15 @@ def test_a_branch_below_the_deepest_level_is_counted(small_fleet):
 
 def test_what_a_branch_waits_for_is_told_as_the_branchs(small_fleet):
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
-        reason = f"held: step 0 of {PARENT}/left: no_key_no_status"
+        left = f"{PARENT}/left"
+        wait = {"wait_kind": "held", "wait_step_task": left, "wait_step_index": 0, "wait_hold": "no_key_no_status"}
         connection.execute(
-            "UPDATE agent_task SET status = 'waiting', wait_reason = ? WHERE task_id = ?", (reason, PARENT)
+            f"UPDATE agent_task SET status = 'waiting', {', '.join(f'{name} = ?' for name in wait)} WHERE task_id = ?",
+            (*wait.values(), PARENT),
         )
         rows.a_task(
-            connection, f"{PARENT}/left", parent_id=PARENT, status="waiting",
-            wait_reason="held: step 0: no_key_no_status", revision=REVISION,
+            connection, left, parent_id=PARENT, status="waiting",
+            revision=REVISION, **wait,
         )  # fmt: skip
         held: dict[str, Any] = {
             "status": "pending",
@@ -61,7 +63,7 @@ def test_what_a_branch_waits_for_is_told_as_the_branchs(small_fleet):
             "committed_boot": None,
             "hold_reason": "no_key_no_status",
         }
-        rows.a_step(connection, f"{PARENT}/left", 0, revision=REVISION, **held)
+        rows.a_step(connection, left, 0, revision=REVISION, **held)
         connection.execute("UPDATE agent_task SET revision = ? WHERE task_id = ?", (REVISION, PARENT))
     fleet.reread(small_fleet.triage)
     page = text(signed_in().get(small_fleet.task()))

@@ -17,7 +17,7 @@ LONG = "long" * 750  # a runtime's id has 512 characters at most
 @pytest.fixture
 def damaged(small_fleet):
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
-        rows.a_task(connection, LONG, status="waiting", wait_reason="held", revision=rows.BOOT * 2 + 1)
+        rows.a_task(connection, LONG, status="waiting", wait_kind="held", revision=rows.BOOT * 2 + 1)
         rows.a_step(connection, LONG, 0, status="pending", hold_reason="no_key_no_status", output_json=None,
                     boot=2, revision=rows.BOOT * 2 + 2)  # fmt: skip
         rows.a_task(connection, "child", parent_id=LONG, revision=rows.BOOT * 2 + 3)

@@ -102,7 +102,15 @@ def two_journals(tmp_path, settings, still_clock, db):
 
 
 def _a_pending_task(connection, task_id, minute, hold_reason):
-    rows.a_task(connection, task_id, status="waiting", wait_reason=f"held: step 0: {hold_reason}")
+    rows.a_task(
+        connection,
+        task_id,
+        status="waiting",
+        wait_kind="held",
+        wait_step_task=task_id,
+        wait_step_index=0,
+        wait_hold=hold_reason,
+    )
     rows.a_step(
         connection,
         task_id,

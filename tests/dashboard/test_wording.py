@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dashboard import visible, wording
 from dashboard.templatetags.stepkeeper import task_state, tool
+from journal.models import WaitReason
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 
@@ -121,5 +122,5 @@ def test_a_very_long_name_of_a_tool_stands_in_no_attribute_as_a_whole():
 
 
 def test_what_a_branch_is_due_for_does_not_name_the_branch_because_ids_are_long():
-    assert "waiting: due: step 3 of a branch<" in task_state("waiting", f"due: step 3 of {'t/b' * 100}")
-    assert "waiting: due: step 3<" in task_state("waiting", "due: step 3")
+    assert "waiting: step 3 of a branch is due later<" in task_state("waiting", WaitReason("due", "t/b" * 100, 3), "t")
+    assert "waiting: step 3 is due later<" in task_state("waiting", WaitReason("due", "t", 3), "t")

@@ -30,7 +30,8 @@ def hostile(desk):
     path = rows.a_journal(desk.journal("hostile"), agent=HOSTILE)
     with closing(rows.writer(path)) as connection:
         rows.a_boot(connection, host=HOSTILE, ended=HOSTILE)
-        rows.a_task(connection, HOSTILE, agent=HOSTILE, handler=HOSTILE, status="waiting", wait_reason=HOSTILE)
+        rows.a_task(connection, HOSTILE, agent=HOSTILE, handler=HOSTILE, status="waiting",
+                    wait_kind="unset", wait_detail=HOSTILE)  # fmt: skip
         rows.a_step(
             connection,
             HOSTILE,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from journal import Journal, Reply, tool
+from journal.models import WaitReason
 from journal.runtime.serve import Server
 from journal.store.transaction import Transaction
 
@@ -109,6 +110,13 @@ def steps_of(path: Path, task_id: str) -> list[dict[str, Any]]:
 
 def task_row(path: Path, task_id: str) -> dict[str, Any]:
     return rows(path, "SELECT * FROM agent_task WHERE task_id = ?", task_id)[0]
+
+
+def wait_of(path: Path, task_id: str) -> WaitReason | None:
+    """What the task waits for."""
+    found = task_row(path, task_id)
+    names = ("wait_kind", "wait_step_task", "wait_step_index", "wait_hold", "wait_detail")
+    return None if found["wait_kind"] is None else WaitReason(*(found[name] for name in names))
 
 
 def status(path: Path, task_id: str) -> str:

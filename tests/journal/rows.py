@@ -130,7 +130,8 @@ def a_held_journal(path: Path) -> Path:
         a_task(connection, "done", status="completed")
         a_step(connection, "done")
         an_attempt(connection, "done")
-        a_task(connection, "held", status="waiting", wait_reason="no_key_no_status")
+        a_task(connection, "held", status="waiting", wait_kind="held",
+               wait_step_task="held", wait_step_index=1, wait_hold="no_key_no_status")  # fmt: skip
         a_step(connection, "held", 0, effect="read_only")
         a_step(connection, "held", 1, status="pending", output_json=None, hold_reason="no_key_no_status")
         an_attempt(connection, "held", 1, verdict=None, kind=None, ended_at=None)

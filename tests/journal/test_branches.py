@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from journal import OutcomeUnknown, StepHeld, StepWaiting, TaskClosed, UnorderedStep, UsageError, tool
-from tests.journal.agent import opened, rows, task_row
+from journal.models import WaitReason
+from tests.journal.agent import opened, rows, task_row, wait_of
 
 
 def test_another_thread_is_told_to_open_a_branch(path, world):
@@ -87,7 +88,7 @@ def test_a_task_completes_only_when_no_branch_has_a_pending_step(path, world):
             child.run(world.blind, "x")
         task.run(world.read, 1)
     assert (task_row(path, "t")["status"], task_row(path, "t/a")["status"]) == ("waiting", "waiting")
-    assert "unresolved" in task_row(path, "t")["wait_reason"]
+    assert task_row(path, "t")["wait_kind"] == "unresolved"
 
 
 def test_a_task_whose_branch_is_due_later_is_looked_at_again_by_itself(path, world):
@@ -106,7 +107,7 @@ def test_a_task_whose_branch_is_due_later_is_looked_at_again_by_itself(path, wor
     ):
         child.run(send, "x")
     row = task_row(path, "t")
-    assert (row["status"], row["wait_reason"]) == ("waiting", "unresolved: step 0 of t/a is pending")
+    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("unresolved", "t/a", 0))
     assert row["next_attempt_at"] is not None
 
 
@@ -125,7 +126,7 @@ def test_a_held_branch_does_not_hide_one_that_is_due(path, world):
         with pytest.raises(StepWaiting), task.branch("b") as child:
             child.run(send, "x")
     row = task_row(path, "t")
-    assert (row["status"], row["wait_reason"]) == ("waiting", "unresolved: step 0 of t/b is pending")
+    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("unresolved", "t/b", 0))
     assert row["next_attempt_at"] is not None
 
 
@@ -141,7 +142,7 @@ def test_a_handler_that_fails_beside_an_open_step_does_not_end_its_task(path, wo
     with opened(path, world) as journal, pytest.raises(ValueError, match="own"), journal.task("t") as task:
         handler(task)
     row = task_row(path, "t")
-    assert (row["status"], row["wait_reason"]) == ("waiting", "unresolved: step 0 of t/a is pending")
+    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("unresolved", "t/a", 0))
 
 
 def test_a_task_whose_step_is_held_opens_no_branch(path, world):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from journal import Journal, StepWaiting, clock, tool
-from tests.journal.agent import opened, rows, serving, soon, steps_of, task_row
+from journal.models import WaitReason
+from tests.journal.agent import opened, rows, serving, soon, steps_of, task_row, wait_of
 
 
 def leaves_by_exit(task: Any) -> None:
@@ -43,7 +44,7 @@ def test_a_handler_that_is_broken_off_runs_again_after_a_pause_that_grows(path, 
         journal.submit("h", task_id="t")
         with serving(journal):
             soon(waits)
-    assert seen["wait_reason"] == f"broken off: left by {name}"
+    assert wait_of(path, "t") == WaitReason("broken_off", detail=name)
     assert seen["next_attempt_at"] > seen["updated_at"]
     # What was broken off many times in a row waits for minutes, also in a new boot.
     with opened(path, world, handlers={"h": handler}) as journal:
@@ -51,7 +52,7 @@ def test_a_handler_that_is_broken_off_runs_again_after_a_pause_that_grows(path, 
             lambda tx: [
                 tx.execute(
                     "INSERT INTO agent_task_run (task_id, run, boot, started_at, ended, revision)"
-                    " VALUES ('t', ?, 1, ?, 'broken off', ?)",
+                    " VALUES ('t', ?, 1, ?, 'broken_off', ?)",
                     (run, tx.now, tx.revision()),
                 )
                 for run in range(100, 130)
@@ -91,10 +92,10 @@ def test_a_status_function_that_exits_in_recovery_breaks_its_task_off(path, worl
             with serving(journal):
                 soon(lambda: task_row(path, "t")["status"] == "waiting")
     assert len(world.asked) == 1
-    assert task_row(path, "t")["wait_reason"] == "broken off: left by SystemExit"
+    assert wait_of(path, "t") == WaitReason("broken_off", detail="SystemExit")
     assert steps_of(path, "t")[0]["hold_reason"] is None
     ended = rows(path, "SELECT ended FROM agent_task_run WHERE task_id = 't' ORDER BY run")
-    assert [run["ended"] for run in ended] == ["broken off", "broken off"]
+    assert [run["ended"] for run in ended] == ["broken_off", "broken_off"]
 
 
 def test_a_status_function_that_exits_beside_any_run_is_said_in_the_log(path, world, caplog):

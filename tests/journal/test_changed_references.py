@@ -9,12 +9,13 @@ import pytest
 from journal import Journal, StepWaiting, env, http_tool
 from journal.effects import drive
 from journal.http.frozen_request import MissingReference
+from journal.models import WaitReason
 from journal.request import Request
 from journal.settle.context import look
 from journal.settle.dispatch import dispatch
 from journal.settle.recovery import reconcile_file
 from journal.store.sql import attempts
-from tests.journal.agent import rows, steps_of, task_row
+from tests.journal.agent import rows, steps_of, wait_of
 from tests.journal.operator import decide
 from tests.journal.raw_server import serving as listening
 
@@ -152,7 +153,7 @@ def test_a_credential_that_does_not_fit_begins_no_step(path, server, monkeypatch
     monkeypatch.setenv("TOKEN", "token-one\n")
     with an_agent(path) as journal, pytest.raises(MissingReference, match="does not fit"), journal.task("t") as task:
         task.run(post, 1)
-    assert (steps_of(path, "t"), task_row(path, "t")["wait_reason"]) == ([], "missing: BASE, TOKEN, ACCOUNT")
+    assert (steps_of(path, "t"), wait_of(path, "t")) == ([], WaitReason("unset", detail="BASE, TOKEN, ACCOUNT"))
     assert server.received == []
 
 

@@ -170,7 +170,7 @@ def test_what_a_journal_holds_cannot_steer_the_terminal(tmp_path: Path, capsys: 
     path = a_journal(tmp_path / "j\x1b[2J.db", agent="\x1b]0;owned\x07")
     evil = "\x1b[31mred\x9b\r\n\u202etxt\0"
     with closing(writer(path)) as connection:
-        a_task(connection, evil, wait_reason=evil, handler=evil, conflict=evil)
+        a_task(connection, evil, wait_kind="unset", wait_detail=evil, handler=evil, conflict=evil)
         a_step(connection, evil, tool_name=evil, hold_reason=evil, hold_detail=evil, status="pending")
         an_attempt(connection, evil, detail=evil)
     for words in (["show", str(path)], ["show", str(path), evil], ["check", str(path)], ["show", str(path), "\x1b[x"]):

@@ -23,7 +23,7 @@ def path(path: Path) -> Path:
     [
         ("PRAGMA user_version = 0", "damaged"),
         ("ALTER TABLE agent_step_journal RENAME COLUMN hold_reason TO why", "foreign_tables"),
-        ("ALTER TABLE agent_task RENAME COLUMN wait_reason TO why", "foreign_tables"),
+        ("ALTER TABLE agent_task RENAME COLUMN wait_kind TO why", "foreign_tables"),
     ],
 )
 def test_a_file_that_show_refuses_is_refused_in_the_same_words_and_left_alone(

@@ -67,7 +67,7 @@ def test_an_unfinished_task_waits_when_it_diverged_and_goes_on_with_the_old_code
         with pytest.raises(Diverged), journal.task("t") as task:
             task.run(world.write, "b.txt")
         row = task_row(path, "t")
-        assert (row["status"], row["wait_reason"].partition(":")[0]) == ("waiting", "diverged")
+        assert (row["status"], row["wait_kind"]) == ("waiting", "diverged")
         with journal.task("t") as task:
             task.run(world.write, "a.txt")
     assert steps_of(path, "t")[0]["hold_reason"] is None

@@ -11,7 +11,7 @@ import pytest
 from journal import Request, StepAbandoned, StepWaiting, clock, http_tool
 from journal.inbox import mailbox as inbox
 from journal.reconcile import replay_window as gate
-from tests.journal.agent import opened, soon, steps_of, task_row
+from tests.journal.agent import opened, soon, steps_of, wait_of
 from tests.journal.operator import decide
 from tests.journal.raw_server import RawServer, answer, serving
 
@@ -108,4 +108,4 @@ def test_a_fetch_that_is_abandoned_while_it_is_sent_is_put_off_by_no_pause(path,
     journal = opened(path, world, max_wait=0)
     with serving(script) as server, journal, journal.task("t") as task, pytest.raises(StepAbandoned):
         task.run(fetching(server.url))
-    assert task_row(path, "t")["wait_reason"] is None
+    assert wait_of(path, "t") is None

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import get_args
 
-from journal.hold_reasons import HOLDS, describe
+import pytest
+
+from journal.hold_reasons import HOLDS, describe, describe_wait
+from journal.models import WaitKind, WaitReason
 from journal.reconcile import decide as reconcile
 from journal.reconcile import replay_window as gate
 from journal.reconcile import status_rules as asking
@@ -30,3 +34,12 @@ def test_words_are_sentences_with_a_next_step():
 def test_a_reason_of_a_newer_version_is_shown_as_it_is():
     assert describe("lunar_eclipse").label == "Lunar eclipse"
     assert describe("tls") is HOLDS["tls"]
+
+
+@pytest.mark.parametrize("kind", get_args(WaitKind))
+def test_each_kind_of_wait_has_words_that_name_the_step_or_the_names_it_has(kind):
+    named = describe_wait(WaitReason(kind, "t/b", 3, "tls", "TOKEN"), of=" of t/b")
+    assert named
+    assert "_" not in named
+    assert ("step 3 of t/b" in named) == (kind in ("held", "diverged", "due", "unresolved"))
+    assert ("TOKEN" in named) == (kind in ("unset", "no_handler", "broken_off"))

@@ -11,7 +11,8 @@ import pytest
 from journal import TaskClosed, tool
 from journal.deferred_signals import Interrupts
 from journal.effects import Read, Steps, Write, drive
-from tests.journal.agent import opened, rows, steps_of, task_row
+from journal.models import WaitReason
+from tests.journal.agent import opened, rows, steps_of, wait_of
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +66,7 @@ def test_an_interrupt_while_the_intent_is_written_calls_nothing_and_says_so(path
                 task.run(world.blind, "x")
         assert (world.calls, attempts(path)) == ([], [("not_sent", "stale")])
     assert steps_of(path, "t")[0]["hold_reason"] is None
-    assert task_row(path, "t")["wait_reason"] == "broken off: left by KeyboardInterrupt"
+    assert wait_of(path, "t") == WaitReason("broken_off", detail="KeyboardInterrupt")
 
 
 def test_an_interrupt_is_not_lost_where_the_step_failed(path, world, interrupted_write):

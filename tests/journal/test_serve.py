@@ -10,7 +10,8 @@ import pytest
 
 from journal import StepWaiting, clock, post_submit, tool
 from journal.inbox import mailbox as inbox
-from tests.journal.agent import DAY, opened, rows, serving, soon, status, steps_of, task_row
+from journal.models import WaitReason
+from tests.journal.agent import DAY, opened, rows, serving, soon, status, steps_of, task_row, wait_of
 
 
 def test_queued_tasks_run_to_their_end_with_their_output_stored(path, world):
@@ -86,7 +87,7 @@ def test_a_task_whose_handler_is_missing_is_parked_until_a_boot_that_has_it(path
             revision = task_row(path, "t")["revision"]
             journal.submit("good", task_id="v")
             soon(lambda: status(path, "v") == "completed")
-        assert "missing: handler 'gone'" in task_row(path, "t")["wait_reason"]
+        assert wait_of(path, "t") == WaitReason("no_handler", detail="gone")
         assert task_row(path, "t")["revision"] == revision  # parked once, not again and again
     with opened(path, world, handlers={"gone": gone}) as journal, serving(journal):
         soon(lambda: status(path, "t") == "completed")
@@ -185,7 +186,7 @@ def test_a_sleeping_task_is_put_aside_when_the_server_stops(path, world):
             asked.wait(10)
             soon(lambda: steps_of(path, "t")[0]["next_attempt_at"])
     row = task_row(path, "t")
-    assert (row["status"], row["wait_reason"]) == ("waiting", "due: step 0")
+    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("due", "t", 0))
 
 
 def test_a_concurrency_below_one_is_refused(path, world):

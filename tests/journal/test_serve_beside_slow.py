@@ -14,9 +14,10 @@ import pytest
 
 from journal import StepWaiting, tool
 from journal.inbox import mailbox as inbox
+from journal.models import WaitReason
 from journal.request import Request
 from journal.tools import http_tool
-from tests.journal.agent import opened, rows, serving, soon, start, status, steps_of, task_row
+from tests.journal.agent import opened, rows, serving, soon, start, status, steps_of, task_row, wait_of
 from tests.journal.raw_server import RawServer, json_answer
 from tests.journal.raw_server import serving as listening
 from tests.journal.test_visits import Slow
@@ -126,7 +127,7 @@ def test_a_step_that_waits_for_its_time_gives_its_place_to_another_task(path, wo
                 soon(lambda: status(path, "u") == "completed")
                 assert status(path, "t") == "waiting"
     row = task_row(path, "t")
-    assert row["wait_reason"] == "due: step 0"
+    assert wait_of(path, "t") == WaitReason("due", "t", 0)
     assert row["next_attempt_at"] == steps_of(path, "t")[0]["next_attempt_at"]
 
 
@@ -151,7 +152,7 @@ def test_a_step_that_waits_for_its_time_stops_with_its_process_and_is_no_crash(p
         agent.send_signal(signal.SIGTERM)
         agent.communicate(timeout=8)
     assert agent.returncode == 0
-    assert (task_row(path, "t")["status"], task_row(path, "t")["wait_reason"]) == ("waiting", "due: step 0")
+    assert (status(path, "t"), wait_of(path, "t")) == ("waiting", WaitReason("due", "t", 0))
     assert [row["ended"] for row in rows(path, "SELECT ended FROM agent_boot")] == ["clean"]
 
 

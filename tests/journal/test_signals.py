@@ -44,7 +44,7 @@ def test_a_signal_lets_the_step_in_hand_finish_and_ends_the_process(path, number
     assert (child.returncode, said) == (0, "left\n")
     assert steps_of(path, "t")[0]["status"] == "committed"
     row = task_row(path, "t")
-    assert (row["status"], row["wait_reason"].partition(":")[0]) == ("waiting", "interrupted")
+    assert (row["status"], row["wait_kind"]) == ("waiting", "interrupted")
 
 
 @pytest.mark.slow

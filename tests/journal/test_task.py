@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from journal import OutcomeUnknown, TaskClosed, UsageError, post_submit, tool
-from tests.journal.agent import opened, rows, steps_of, task_row
+from journal.models import WaitReason
+from tests.journal.agent import opened, rows, status, steps_of, task_row, wait_of
 
 
 def test_a_resume_returns_what_was_stored_and_calls_nothing(path, world):
@@ -56,10 +57,7 @@ def test_a_step_that_is_held_closes_the_task_in_this_process(path, world):
         with pytest.raises(TaskClosed):
             task.ask(world.model, "q")
     assert world.names() == ["blind"]
-    assert (task_row(path, "t")["status"], task_row(path, "t")["wait_reason"]) == (
-        "waiting",
-        "held: step 0: unknown_outcome",
-    )
+    assert (status(path, "t"), wait_of(path, "t")) == ("waiting", WaitReason("held", "t", 0, "unknown_outcome"))
 
 
 def test_a_task_that_was_left_takes_no_step(path, world):

@@ -4,13 +4,13 @@ task's code was broken off while its process went on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from journal.store.transaction import Transaction
 
 # How a run ends that SystemExit or a cancellation leaves while its process goes on.
-BROKEN_OFF = "broken off"
+BROKEN_OFF: Final = "broken_off"
 
 
 def restart(tx: Transaction, task_id: str, step_index: int) -> bool:

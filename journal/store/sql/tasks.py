@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from journal import clock
 from journal.errors import TaskCancelled, TaskConflict, UsageError
-from journal.models import Task
+from journal.models import Task, WaitReason
 from journal.store.sql import blobs as bodies
 from journal.store.sql import rows, runs
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "task_id, handler, coalesce((SELECT body FROM agent_body b WHERE b.sha256 = input_ref), input_json) AS input_json,"
-    " agent, parent_id, status, wait_reason,"
+    " agent, parent_id, status, wait_kind, wait_step_task, wait_step_index, wait_hold, wait_detail,"
     " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = output_ref), output_json) AS output_json,"
     " error_json, next_attempt_at, boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
 )
+_NO_WAIT = "wait_kind = NULL, wait_step_task = NULL, wait_step_index = NULL, wait_hold = NULL, wait_detail = NULL"
 # The task of the first parameter and all that is, directly or not, a branch of it.
 _TREE = (
     "WITH RECURSIVE tree (task_id) AS"
@@ -92,7 +93,7 @@ def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = 
         )
     elif found.status not in ("completed", "failed"):
         tx.execute(
-            "UPDATE agent_task SET status = 'running', wait_reason = NULL, next_attempt_at = NULL, boot = ?,"
+            f"UPDATE agent_task SET status = 'running', {_NO_WAIT}, next_attempt_at = NULL, boot = ?,"
             " updated_at = ?, revision = ? WHERE task_id = ?",
             (tx.boot, tx.now, tx.revision(), task_id),
         )
@@ -120,7 +121,7 @@ def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
     for member in _tree(tx, task_id):
         own = (text, reference) if member == task_id else (None, None)
         tx.execute(
-            "UPDATE agent_task SET status = 'completed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
+            f"UPDATE agent_task SET status = 'completed', {_NO_WAIT}, next_attempt_at = NULL, ended_at = ?,"
             " updated_at = ?, output_json = coalesce(?, output_json), output_ref = coalesce(?, output_ref),"
             " revision = ?"
             f" WHERE task_id = ? AND status IN ('queued', 'running', 'waiting') AND NOT {_UNRESOLVED}",
@@ -151,19 +152,23 @@ def first_pending(
 def fail(tx: Transaction, task_id: str, error_json: str) -> None:
     """End the task as failed with the stored error."""
     tx.execute(
-        "UPDATE agent_task SET status = 'failed', wait_reason = NULL, next_attempt_at = NULL, ended_at = ?,"
+        f"UPDATE agent_task SET status = 'failed', {_NO_WAIT}, next_attempt_at = NULL, ended_at = ?,"
         " updated_at = ?, error_json = ?, revision = ?"
         " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
         (tx.now, tx.now, error_json, tx.revision(), task_id),
     )
 
 
-def wait(tx: Transaction, task_id: str, reason: str, until: datetime | None) -> None:
+def wait(tx: Transaction, task_id: str, reason: WaitReason, until: datetime | None) -> None:
     """Put the task aside until a decision, or until `until`."""
     tx.execute(
-        "UPDATE agent_task SET status = 'waiting', wait_reason = ?, next_attempt_at = ?, boot = ?, updated_at = ?,"
-        " revision = ? WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
-        (reason, None if until is None else clock.text(until), tx.boot, tx.now, tx.revision(), task_id),
+        "UPDATE agent_task SET status = 'waiting', wait_kind = ?, wait_step_task = ?, wait_step_index = ?,"
+        " wait_hold = ?, wait_detail = ?, next_attempt_at = ?, boot = ?, updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+        (
+            *(reason.kind, reason.step_task, reason.step_index, reason.hold, reason.detail),
+            *(None if until is None else clock.text(until), tx.boot, tx.now, tx.revision(), task_id),
+        ),
     )
 
 
@@ -186,7 +191,7 @@ def requeue(tx: Transaction, task_id: str) -> None:
     wanted: str | None = task_id
     while wanted is not None:
         tx.execute(
-            "UPDATE agent_task SET status = 'queued', wait_reason = NULL, next_attempt_at = NULL, updated_at = ?,"
+            f"UPDATE agent_task SET status = 'queued', {_NO_WAIT}, next_attempt_at = NULL, updated_at = ?,"
             " revision = ? WHERE task_id = ? AND (status = 'waiting' OR (status = 'running' AND boot < ?))",
             (tx.now, tx.revision(), wanted, tx.boot),
         )
@@ -200,7 +205,7 @@ def due(tx: Transaction, limit: int) -> list[Task]:
         " AND handler IS NOT NULL AND parent_id IS NULL AND (status IN ('queued', 'running')"
         " OR (status = 'waiting' AND next_attempt_at <= ?)"
         # New code or a new environment may have mended these.
-        " OR (status = 'waiting' AND boot < ? AND (wait_reason LIKE 'diverged%' OR wait_reason LIKE 'missing%')))"
+        " OR (status = 'waiting' AND boot < ? AND wait_kind IN ('diverged', 'unset', 'no_handler')))"
         " ORDER BY created_at, task_id LIMIT ?",
         (tx.now, tx.boot, limit),
     )
