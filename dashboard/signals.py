@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard import wording
-from journal.hold_reasons import HOLDS, describe_wait
+from journal.hold_reasons import HOLD_REASONS, describe_wait
 from journal.models import Attempt, Step, WaitReason
 
 
@@ -38,7 +38,7 @@ def _pending(step: Step, attempts: Sequence[Attempt], *, live: int | None, now: 
     if last and last.verdict is None and last.boot == live:
         return Signal("running", f"running {wording.duration(_since(last.started_at, now))}")
     if step.hold_reason:
-        hold = HOLDS.get(step.hold_reason)
+        hold = HOLD_REASONS.get(step.hold_reason)
         return Signal("held", f"held: {lower(hold.label) if hold else step.hold_reason.replace('_', ' ')}")
     if step.next_attempt_at is not None and step.next_attempt_at > now:
         return Signal("waiting", f"next attempt in {wording.duration((step.next_attempt_at - now).total_seconds())}")

@@ -14,7 +14,7 @@ _NUMBERS = tuple(int(number) for number in signal.valid_signals())
 _TRIES = 3
 
 
-class Interrupts:
+class DeferredSignals:
     """What arrived in the main thread while it wrote, acted on when the writer says so."""
 
     def __init__(self) -> None:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from journal import clock
-from journal import event_loop as threads
-from journal.deferred_signals import Interrupts
+from journal import clock, event_loop
+from journal.deferred_signals import DeferredSignals
 from journal.store.transaction import Transaction
 from journal.store.writer import Store
 
@@ -78,7 +77,7 @@ def drive(steps: Steps[T]) -> T:
 
     An interrupt does not cut a write short: it arrives after it, and before the next call or sleep.
     """
-    interrupts = Interrupts()
+    interrupts = DeferredSignals()
     try:
         operation = next(steps)
         while True:
@@ -98,7 +97,7 @@ def drive(steps: Steps[T]) -> T:
         interrupts.act()
 
 
-def _perform(operation: Operation, interrupts: Interrupts) -> Any:
+def _perform(operation: Operation, interrupts: DeferredSignals) -> Any:
     if isinstance(operation, Write):
         # Until the next operation: what arrives on the way to it finds the protocol where it can be told.
         interrupts.put_off()
@@ -136,13 +135,13 @@ def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return threads.run(coroutine)
+        return event_loop.run_coroutine(coroutine)
     # A loop that runs cannot be entered again: recovery in an async script, a sync step in an async handler.
     done: Future[Any] = Future()
 
     def run() -> None:
         try:
-            done.set_result(context.run(threads.run, coroutine))
+            done.set_result(context.run(event_loop.run_coroutine, coroutine))
         except BaseException as error:
             done.set_exception(error)
 

@@ -81,7 +81,7 @@ class DaemonThreads(ThreadPoolExecutor):
         self._given.put(None)
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, with threads that keep no stopped process alive."""
     runner = asyncio.Runner()
     try:

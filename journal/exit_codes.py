@@ -19,7 +19,7 @@ BUSY = 4
 _state: dict[str, int | bool] = {"installed": False, "code": 0}
 
 
-def install() -> None:
+def install_exit_hooks() -> None:
     """Make an uncaught StepHeld or StepWaiting end the process with 75, an uncaught JournalBusy with 4. Idempotent."""
     if _state["installed"]:
         return

@@ -9,7 +9,7 @@ from journal.models import WaitReason
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class HoldReason:
     """A hold reason for people: a short label, what it means, what can be done."""
 
     label: str
@@ -19,109 +19,109 @@ class Hold:
 
 _LOOK: Final = "Look at the provider: if the effect is there, mark it committed; if it is surely not there, "
 
-HOLDS: Final[dict[str, Hold]] = {
-    "unknown_outcome": Hold(
+HOLD_REASONS: Final[dict[str, HoldReason]] = {
+    "unknown_outcome": HoldReason(
         "Outcome unknown",
         "The tool was started and its outcome never reached the disk; nothing can tell whether it acted.",
         _LOOK + "approve a replay.",
     ),
-    "no_key_no_status": Hold(
+    "no_key_no_status": HoldReason(
         "Nothing can tell",
         "A request may have arrived, and the provider knows neither keys nor a status query.",
         _LOOK + "approve a replay. A replay of a request that did arrive makes a second effect.",
     ),
-    "key_window_closed": Hold(
+    "key_window_closed": HoldReason(
         "Key window closed",
         "The provider may have forgotten the key: the same request would count as a new one.",
         _LOOK + "approve a replay.",
     ),
-    "key_window_unknown": Hold(
+    "key_window_unknown": HoldReason(
         "Key window unknown",
         "The profile does not say how long the provider keeps the key, so no machine replays.",
         _LOOK + "approve a replay. State retention in the profile to have this decided next time.",
     ),
-    "clock_suspect": Hold(
+    "clock_suspect": HoldReason(
         "Clock went backwards",
         "The wall clock stands before the newest time in the journal, so no window can be measured.",
         "Correct this machine's clock; once the time has caught up, the step is decided anew by itself.",
     ),
-    "key_seen_before": Hold(
+    "key_seen_before": HoldReason(
         "Key seen before",
         "The provider knew this key before anything was sent: the effect there may be somebody else's.",
         "Compare the provider's record with this payload; if it is ours, mark it committed, else abandon.",
     ),
-    "rejected_after_unknown": Hold(
+    "rejected_after_unknown": HoldReason(
         "Rejected after an unknown outcome",
         "The last attempt was refused, but an earlier one may have been applied.",
         _LOOK + "mark it not applied or abandon; correct the cause of the refusal first if you replay.",
     ),
-    "other_outcome": Hold(
+    "other_outcome": HoldReason(
         "Unrecognised answer",
         "The provider answered in a way for which no safe rule is written.",
         "Read the attempt's detail. " + _LOOK + "approve a replay.",
     ),
-    "absent_not_proven": Hold(
+    "absent_not_proven": HoldReason(
         "Absence not proven",
         "The status query finds nothing, but it cannot prove that nothing is there.",
         _LOOK + "approve a replay.",
     ),
-    "status_gave_nothing": Hold(
+    "status_gave_nothing": HoldReason(
         "Status query gave no answer",
         "The provider was asked repeatedly and did not say whether the effect exists.",
         "Query the status again when the provider is well, or look there yourself.",
     ),
-    "attempts_used": Hold(
+    "attempts_used": HoldReason(
         "Attempts used up",
         "As many dispatches as the profile allows were made without a clear answer.",
         _LOOK + "approve a replay.",
     ),
-    "too_old": Hold(
+    "too_old": HoldReason(
         "Too old",
         "The first dispatch is older than the profile lets a machine go on.",
         _LOOK + "approve a replay.",
     ),
-    "approval_required": Hold(
+    "approval_required": HoldReason(
         "Approval required",
         "This tool asks a person before its first dispatch; nothing was sent.",
         "Approve it to have it sent, or reject it.",
     ),
-    "quarantined": Hold(
+    "quarantined": HoldReason(
         "Quarantined",
         "The process died three times while this step ran.",
         "Find out why before you approve a replay, or abandon the step.",
     ),
-    "diverged": Hold(
+    "diverged": HoldReason(
         "Code diverged",
         "The handler asks for another step than the journal holds at this index; nothing was sent.",
         "There is nothing to approve: bring the handler's code back to what the journal holds, then start the agent.",
     ),
-    "not_applied": Hold(
+    "not_applied": HoldReason(
         "Not applied",
         "The effect did not happen; it is not sent again without a person.",
         "Approve a replay to send the same bytes again, or abandon the step.",
     ),
-    "tls": Hold(
+    "tls": HoldReason(
         "No trusted connection",
         "The provider's TLS handshake or certificate failed; nothing was sent.",
         "Have the certificate or the address corrected, then approve a replay.",
     ),
-    "missing_reference": Hold(
+    "missing_reference": HoldReason(
         "Credential missing",
         "This process has no value that fits for a credential the request names; nothing was sent.",
         "Set or correct the environment variable where the agent is started, then start the agent again.",
     ),
-    "reference_changed": Hold(
+    "reference_changed": HoldReason(
         "Address or content changed",
         "A variable in the request's address or body has another value than when it was last sent.",
         "Give it the earlier value and start the agent again. " + _LOOK + "approve a replay with the new one.",
     ),
-    "tool_missing": Hold(
+    "tool_missing": HoldReason(
         "Tool missing",
         "The agent's code no longer has the tool of this step, or has it as another kind, without its key or with"
         " other parameters.",
         "Start the agent with code that has it, or abandon the step.",
     ),
-    "profile_missing": Hold(
+    "profile_missing": HoldReason(
         "Profile missing",
         "The provider profile stored with this step cannot be read.",
         _LOOK + "abandon the step and have the agent do it anew.",
@@ -129,9 +129,9 @@ HOLDS: Final[dict[str, Hold]] = {
 }
 
 
-def describe(reason: str) -> Hold:
+def describe_hold(reason: str) -> HoldReason:
     """The words for a hold reason; a reason of a newer version is shown as it is."""
-    return HOLDS.get(reason) or Hold(
+    return HOLD_REASONS.get(reason) or HoldReason(
         reason.replace("_", " ").capitalize(), "This step waits for a person.", "Look at the provider, then decide."
     )
 
@@ -141,7 +141,7 @@ def describe_wait(wait: WaitReason, *, of: str = "") -> str:
     step = f"step {wait.step_index}{of}"
     match wait.kind:
         case "held" | "diverged":
-            label = describe(wait.hold or wait.kind).label
+            label = describe_hold(wait.hold or wait.kind).label
             return f"held{'' if wait.step_index is None else f' at {step}'}: {label[:1].lower()}{label[1:]}"
         case "due":
             return f"{step} is due later"

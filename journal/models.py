@@ -10,12 +10,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from journal.kind import Kind
-
 Effect = Literal["read_only", "mutating", "model"]
 StepStatus = Literal["pending", "committed", "failed", "abandoned"]
 TaskStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 Verdict = Literal["not_sent", "no_effect", "applied", "in_progress", "unknown"]
+# What an attempt's outcome looked like; `providers.md` part 3's rows in words. Recovery decides on these, never on
+# free text.
+Kind = Literal[
+    "no_outcome",  # row 2: a mark and nothing after it
+    "dns",  # row 3
+    "not_connected",  # row 4
+    "stale",  # law 6: boot or age re-check failed before the first byte
+    "tls",  # row 5
+    "lost_answer",  # row 8
+    "accepted",  # row 13: 2xx, or the Python tool returned
+    "replayed",  # row 14: 2xx with the replay marker
+    "unmarked",  # row 15: 2xx on a re-dispatch, marker promised but missing
+    "rejected",  # row 22
+    "rate_limited",  # row 36
+    "gateway",  # row 40
+    "raised",  # a Python tool raised: it may have acted before
+    "settled",  # an operator said: not applied
+    "other",  # every row not listed: held
+]
 Answer = Literal["exists", "absent", "in_progress", "unknown"]
 Role = Literal["agent", "supervisor", "cli", "worker"]
 WaitKind = Literal[
@@ -202,7 +219,7 @@ class WaitReason:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskRow:
     """One piece of work of an agent."""
 
     task_id: str

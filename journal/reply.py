@@ -28,7 +28,7 @@ class Reply:
     service_tier: str | None = None
 
 
-def call_of(call: Any) -> tuple[str, Any]:
+def read_call(call: Any) -> tuple[str, Any]:
     """(tool name, arguments) of one call of a Reply; JSON text is read, anything else is left to refusal."""
     if isinstance(call, Mapping):
         name, arguments = call.get("name", call.get("tool")), call.get("arguments", {})
@@ -44,7 +44,7 @@ def call_of(call: Any) -> tuple[str, Any]:
     return str(name), arguments
 
 
-def storable_calls(calls: Any) -> tuple[list[Any], bool]:
+def store_calls(calls: Any) -> tuple[list[Any], bool]:
     """The calls as they are stored, and whether each is as the model made it. Never raises: the answer was paid."""
     try:
         found = list(calls or ())
@@ -70,7 +70,7 @@ def _storable(call: Any) -> Any:
 
 def _refused(call: Any, why: str, path: str) -> dict[str, str]:
     try:
-        name = call_of(call)[0]
+        name = read_call(call)[0]
     except Exception:
         name = type(call).__name__
     return {"name": codec.escaped(name), "refused": why, "path": path}

@@ -16,19 +16,19 @@ MIGRATIONS: tuple[str, ...] = (tables.VERSION_1,)
 CURRENT_VERSION = len(MIGRATIONS)
 
 
-def user_version(connection: sqlite3.Connection) -> int:
+def read_version(connection: sqlite3.Connection) -> int:
     """The schema version the file states."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(connection: sqlite3.Connection, *, agent: str | None) -> None:
+def migrate_schema(connection: sqlite3.Connection, *, agent: str | None) -> None:
     """Bring an empty or older journal to the current version, each version in one transaction.
 
     `agent` None is a visitor, who never makes the first version: that names the agent. Raises JournalUnreadable for
     a visitor's empty journal, for a newer one, and for a database that already holds somebody else's tables.
     """
-    check(connection)
-    version = user_version(connection)
+    check_schema(connection)
+    version = read_version(connection)
     if version == 0 and agent is None:
         raise JournalUnreadable("Journal: it has no tables yet.", kind="empty", hint="Its agent makes them.")
     for number in range(version, CURRENT_VERSION):
@@ -48,9 +48,9 @@ def migrate(connection: sqlite3.Connection, *, agent: str | None) -> None:
             raise
 
 
-def check(connection: sqlite3.Connection) -> None:
+def check_schema(connection: sqlite3.Connection) -> None:
     """Raise JournalUnreadable for a newer journal, an impossible version and somebody else's tables. Writes nothing."""
-    version = user_version(connection)
+    version = read_version(connection)
     if version > CURRENT_VERSION:
         raise JournalUnreadable(
             f"Journal schema {version}: newer than this version of stepkeeper, which knows up to {CURRENT_VERSION}.",

@@ -12,37 +12,37 @@ _CHAIN_LIMIT = 10
 _TEXT_LIMIT = 4000
 
 
-def to_json(error: BaseException, *, hide: Callable[[str], str]) -> str:
+def dump_error(error: BaseException, *, hide: Callable[[str], str]) -> str:
     """Type, message and chain of an exception as strict JSON, each text as `hide` leaves it."""
     chain: list[str] = []
     seen = {id(error)}
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     while cause is not None and id(cause) not in seen and len(chain) < _CHAIN_LIMIT:
         seen.add(id(cause))
-        chain.append(f"{_name(cause)}: {text_of(cause, hide=hide)}")
+        chain.append(f"{_name(cause)}: {error_text(cause, hide=hide)}")
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    return make(_name(error), text_of(error, hide=hide), chain)
+    return dump_failure(_name(error), error_text(error, hide=hide), chain)
 
 
-def make(type_name: str, message: str, chain: list[str] | None = None) -> str:
+def dump_failure(type_name: str, message: str, chain: list[str] | None = None) -> str:
     """A stored failure of the given words."""
     return json.dumps({"type": type_name, "message": message, "chain": chain or []}, sort_keys=True)
 
 
-def rejected(http_status: int | None, detail: str) -> str:
+def dump_rejection(http_status: int | None, detail: str) -> str:
     """The stored failure of a request that was refused. What is known of it mostly begins with the status itself."""
     status = "" if http_status is None else f"HTTP {http_status}"
-    return make("Rejected", detail if detail.startswith(status) else f"{status}: {detail}")
+    return dump_failure("Rejected", detail if detail.startswith(status) else f"{status}: {detail}")
 
 
-def to_error(error_json: str | None, what: str) -> StepFailed:
+def load_step_failed(error_json: str | None, what: str) -> StepFailed:
     """The StepFailed a stored failure stands for."""
     stored = json.loads(error_json) if error_json else {}
     message = f"{what}: {stored.get('type', 'error')}: {stored.get('message', 'no message was stored')}"
     return StepFailed(message, type=str(stored.get("type", "")), chain=tuple(stored.get("chain", ())))
 
 
-def told(error_json: str | None) -> tuple[str, str]:
+def describe_failure(error_json: str | None) -> tuple[str, str]:
     """(type, message) of a stored failure, for people; empty where it cannot be read or holds none. Never raises."""
     try:
         stored = json.loads(error_json or "{}")
@@ -53,7 +53,7 @@ def told(error_json: str | None) -> tuple[str, str]:
     return str(stored.get("type") or ""), str(stored.get("message") or "")
 
 
-def to_abandoned(error_json: str | None, what: str) -> StepAbandoned:
+def load_step_abandoned(error_json: str | None, what: str) -> StepAbandoned:
     """The StepAbandoned an ended step stands for."""
     stored = json.loads(error_json) if error_json else {}
     reason = str(stored.get("message", ""))
@@ -65,7 +65,7 @@ def _name(error: BaseException) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def text_of(error: BaseException, *, hide: Callable[[str], str]) -> str:
+def error_text(error: BaseException, *, hide: Callable[[str], str]) -> str:
     """The error's own text, fit to be stored."""
     try:
         text = str(error)

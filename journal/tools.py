@@ -11,7 +11,6 @@ from typing import Any, Literal
 from journal import codec
 from journal.errors import InvalidArguments, UsageError
 from journal.request import Request
-from journal.signature import refuse_generator, signature_of
 
 ToolEffect = Literal["read_only", "mutating"]
 Drift = Literal["refuse", "stored"]
@@ -201,7 +200,7 @@ def require_tool(candidate: object) -> Tool:
     )
 
 
-def by_name(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
+def index_tools(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
     """The declared tools by name. Raises UsageError for what is none, and for two of one name."""
     found: dict[str, Tool] = {}
     for candidate in given:
@@ -237,3 +236,28 @@ def _check_drift(drift: Drift) -> Drift:
     if drift not in ("refuse", "stored"):
         raise UsageError(f"Tool drift {drift!r}: not one of refuse, stored.")
     return drift
+
+
+def signature_of(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
+    """The function's parameters without `call`, and whether it takes that. Raises UsageError for what is no tool."""
+    refuse_generator(function)
+    signature = inspect.signature(function)
+    kept = [parameter for name, parameter in signature.parameters.items() if name != "call"]
+    for parameter in kept:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise UsageError(
+                f"Tool {function.__name__}: *{parameter.name} has no names to store.", hint="Take a list instead."
+            )
+    call = signature.parameters.get("call")
+    if call is not None and call.kind in (call.POSITIONAL_ONLY, call.VAR_KEYWORD):
+        raise UsageError(f"Tool {function.__name__}: `call` is given by name.", hint="Write it as a plain parameter.")
+    return signature.replace(parameters=kept), call is not None
+
+
+def refuse_generator(function: Callable[..., Any]) -> None:
+    """Raise UsageError for a function whose call runs nothing of its body, so that its return proves nothing."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            f"{getattr(function, '__name__', function)}: it yields, so a call of it runs nothing.",
+            hint="Return the whole output instead, for example a list.",
+        )

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of one provider response.
 
     `state` is "exact" when every number adds up, "partial" when some are missing or contradict each other (then
@@ -29,7 +29,7 @@ class Usage:
     flags: str = ""
 
 
-def normalise(raw: object) -> Usage:
+def normalise_usage(raw: object) -> TokenUsage:
     """The buckets of a raw usage object; unknown shapes are kept raw by the caller and counted as unknown here.
 
     Never raises: the answer was paid, whatever its usage looks like.
@@ -37,13 +37,13 @@ def normalise(raw: object) -> Usage:
     try:
         fields = _mapping(raw)
         if fields is None or "prompt_tokens" not in fields:
-            return Usage(state="unknown", flags="" if raw is None else "unrecognised usage fields")
+            return TokenUsage(state="unknown", flags="" if raw is None else "unrecognised usage fields")
         return _openai_chat(fields)
     except Exception as error:  # whatever an SDK's object raises where it is read
-        return Usage(state="unknown", flags=f"reading the usage raised {type(error).__name__}")
+        return TokenUsage(state="unknown", flags=f"reading the usage raised {type(error).__name__}")
 
 
-def _openai_chat(fields: Mapping[str, Any]) -> Usage:
+def _openai_chat(fields: Mapping[str, Any]) -> TokenUsage:
     flags: list[str] = []
     prompt = _count(fields.get("prompt_tokens"), "prompt_tokens", flags)
     completion = _count(fields.get("completion_tokens"), "completion_tokens", flags)
@@ -58,7 +58,7 @@ def _openai_chat(fields: Mapping[str, Any]) -> Usage:
     if prompt is not None and completion is not None and isinstance(total, int) and total != prompt + completion:
         flags.append("total_tokens is not prompt + completion")
     state = "exact" if prompt is not None and completion is not None and not flags else "partial"
-    return Usage(state, "openai_chat", uncached, cached, written, visible, reasoning, "; ".join(flags))
+    return TokenUsage(state, "openai_chat", uncached, cached, written, visible, reasoning, "; ".join(flags))
 
 
 def _count(value: object, name: str, flags: list[str]) -> int | None:

@@ -12,12 +12,11 @@ import pytest
 
 import journal
 from dashboard import environment
-from journal import codec, models, task_ids
+from journal import codec, ids, models
 from journal.cli.parser import build
-from journal.hold_reasons import HOLDS
-from journal.http import client as http
-from journal.http import secrets
-from journal.inbox import mailbox as inbox
+from journal.hold_reasons import HOLD_REASONS
+from journal.http import client, secrets
+from journal.inbox import mailbox
 from journal.providers import profile
 from journal.settle import context as desk
 from journal.settle import dispatch
@@ -95,7 +94,7 @@ def test_every_verb_of_the_command_line_has_its_heading():
 
 def test_the_words_for_held_steps_that_the_documents_use_are_words_of_the_runtime():
     used = set(re.findall(r"held:?\s+(?:as\s+)?`(\w+)`", RUNTIME + text_of(CHECKOUT / "docs" / "known-limits.md")))
-    assert {"missing_reference", "quarantined", "attempts_used"} <= used <= set(HOLDS)
+    assert {"missing_reference", "quarantined", "attempts_used"} <= used <= set(HOLD_REASONS)
 
 
 def test_the_limits_are_those_of_the_code():
@@ -104,9 +103,9 @@ def test_the_limits_are_those_of_the_code():
     rows = {
         "nesting": f"{codec._MAX_DEPTH} levels",
         "an output": f"{codec.MAX_OUTPUT_BYTES // mib} MiB of JSON",
-        "an HTTP answer": f"{http.MAX_BODY // mib} MiB",
-        "a message to the writer": f"{inbox.MAX_BYTES // mib} MiB",
-        "a task id": f"{task_ids.MAX_CHARACTERS} characters",
+        "an HTTP answer": f"{client.MAX_BODY // mib} MiB",
+        "a message to the writer": f"{mailbox.MAX_BYTES // mib} MiB",
+        "a task id": f"{ids.MAX_TASK_ID_CHARACTERS} characters",
         "dispatches by a machine": f"{profile.MAX_ATTEMPTS}, those not sent are free",
         "starts of one step that end with its process": f"{desk.QUARANTINE_STARTS}",
         "between the mark on disk and the first byte": f"{dispatch.MAX_SEND_DELAY:g} s",

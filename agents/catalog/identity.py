@@ -15,7 +15,7 @@ from django.db import transaction
 
 from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile, PendingIntent, SpendHour
 from agents.models.journal_file import COPY
-from journal import writer_lock as ownership
+from journal import writer_lock
 from journal.journal_state import JournalState
 
 
@@ -84,7 +84,7 @@ def forget(row: JournalFile) -> None:
 
 
 def _claim(row: JournalFile, state: JournalState, *, indexed: bool) -> Claim:
-    writer = ownership.holder(Path(row.path))
+    writer = writer_lock.find_holder(Path(row.path))
     try:
         changed = os.stat(row.path).st_ctime_ns
     except OSError:

@@ -10,8 +10,7 @@ from django.db.models import Q
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.pending_intent import HELD
-from journal import clock
-from journal import writer_lock as ownership
+from journal import clock, writer_lock
 
 # A model call may take minutes; a task that moves nothing for longer than this wants a person's look.
 HUNG_AFTER = timedelta(minutes=10)
@@ -19,7 +18,7 @@ HUNG_AFTER = timedelta(minutes=10)
 
 def look(journal: JournalFile) -> bool:
     """Who writes the journal now, into its row. True when that changed."""
-    writer = ownership.holder(Path(journal.path))
+    writer = writer_lock.find_holder(Path(journal.path))
     pid, role = (writer.pid, writer.role[:16]) if writer is not None else (None, "")
     if (pid, role) == (journal.writer_pid, journal.writer_role):
         return False

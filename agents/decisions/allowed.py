@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from journal.errors import ProfileError
 from journal.models import DecisionKind, Step
 
 if TYPE_CHECKING:
@@ -77,13 +75,10 @@ def of_step(reader: Reader, step: Step) -> Offer:
 
 def profile_of(reader: Reader, step: Step) -> Profile | None:
     """The profile stored with a step; None where it cannot be read."""
-    from journal.providers.profile import Profile
+    from journal.providers.parse import read_stored_profile
 
-    text = reader.profile_json(step.task_id, step.step_index)
-    try:
-        return Profile.from_dict(step.provider or "python", json.loads(text) if text else {})
-    except (ValueError, TypeError, ProfileError):
-        return None
+    profile, unreadable = read_stored_profile(step.provider, reader.profile_json(step.task_id, step.step_index))
+    return None if unreadable else profile
 
 
 def can_be_asked(profile: Profile | None) -> bool:

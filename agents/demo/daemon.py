@@ -7,14 +7,14 @@ import signal
 import time
 from pathlib import Path
 
-from journal import writer_lock as ownership
+from journal import writer_lock
 
 _GONE_SECONDS = 5.0
 
 
 def pid_of(journal: Path) -> int | None:
     """The process that writes this journal as an agent, if one does."""
-    writer = ownership.holder(journal)
+    writer = writer_lock.find_holder(journal)
     return writer.pid if writer is not None and writer.role == "agent" and writer.alive else None
 
 

@@ -177,12 +177,11 @@ def _of_ended_task(step: Step, task_status: str) -> Outlook:
 def _decide(
     journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt], profile: Profile
 ) -> tuple[str, str, datetime | None]:
-    from journal.reconcile import actions
-    from journal.reconcile import decide as reconcile
+    from journal.reconcile import actions, decide
 
     newest = IndexedTask.objects.filter(journal=journal).order_by("-updated_at").values_list("updated_at", flat=True)
     now = actions.Now(moment=clock.moment(), newest=newest.first(), boot=journal.highest_boot + 1)
-    action = reconcile.decide(step, attempts, reader.evidence(step.task_id, step.step_index), profile, now)
+    action = decide.decide(step, attempts, reader.evidence(step.task_id, step.step_index), profile, now)
     name = type(action).__name__.lower()
     if isinstance(action, actions.Hold):
         return name, action.reason, None
@@ -204,9 +203,9 @@ def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | N
 
 def _sentence(reason: str) -> str:
     """A hold's own words. The step's detail may quote a provider and stands apart."""
-    from journal.hold_reasons import HOLDS
+    from journal.hold_reasons import HOLD_REASONS
 
-    hold = HOLDS.get(reason)
+    hold = HOLD_REASONS.get(reason)
     return hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."
 
 

@@ -15,9 +15,8 @@ from agents.catalog import discovery
 from agents.index import intents, rollup
 from agents.index import rows as leaves
 from agents.models import IndexedTask, JournalFile
-from journal import clock
-from journal import stored_errors as failures
-from journal.models import Task
+from journal import clock, stored_errors
+from journal.models import TaskRow
 from journal.reader import Changes, Reader
 
 BATCH = 1000  # rows per table and transaction: others write in between
@@ -108,7 +107,7 @@ def _reread(journal: JournalFile, reader: Reader, task_id: str) -> None:
 
 def _reread_newest(journal: JournalFile, reader: Reader) -> None:
     """A foreign journal has no revisions: its newest tasks are read whenever the file changed."""
-    tasks: list[Task] = []
+    tasks: list[TaskRow] = []
     cursor: str | None = None
     while len(tasks) < NEWEST:
         page = reader.tasks(after=cursor, limit=min(200, NEWEST - len(tasks)))
@@ -127,7 +126,7 @@ def _reread_newest(journal: JournalFile, reader: Reader) -> None:
         _mark_read(journal)
 
 
-def _load(reader: Reader, task_ids: Iterable[str]) -> list[Task]:
+def _load(reader: Reader, task_ids: Iterable[str]) -> list[TaskRow]:
     found = (reader.task(task_id) for task_id in sorted(task_ids))
     return [task for task in found if task is not None]
 
@@ -151,7 +150,7 @@ def _changed(changes: Changes) -> dict[str, datetime]:
     return found
 
 
-def _put_tasks(journal: JournalFile, tasks: Sequence[Task], changed: dict[str, datetime]) -> None:
+def _put_tasks(journal: JournalFile, tasks: Sequence[TaskRow], changed: dict[str, datetime]) -> None:
     known = IndexedTask.objects.filter(journal=journal, task_id__in=[task.task_id for task in tasks])
     before = dict(known.values_list("task_id", "updated_at"))
     rows = []
@@ -168,8 +167,8 @@ def _put_tasks(journal: JournalFile, tasks: Sequence[Task], changed: dict[str, d
     )
 
 
-def _row(journal: JournalFile, task: Task, updated_at: datetime, *, dated: bool) -> IndexedTask:
-    error_type, error_message = failures.told(task.error_json)
+def _row(journal: JournalFile, task: TaskRow, updated_at: datetime, *, dated: bool) -> IndexedTask:
+    error_type, error_message = stored_errors.describe_failure(task.error_json)
     return IndexedTask(
         journal=journal,
         task_id=task.task_id,

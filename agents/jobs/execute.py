@@ -16,7 +16,7 @@ from agents.jobs import status_query
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DONE, FAILED, QUERY_STATUS, REFUSED
 from journal.errors import JournalBusy, JournalUnreadable, StepkeeperError
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def _post_decision(job: Job, journal: JournalFile) -> None:
         reference=job.reference,
     )
     # A kill after this line delivers the job again, and the same message again: the writer applies one id once.
-    inbox.post(journal.path, message)
+    mailbox.post_message(journal.path, message)
     leases.posted(job)
 
 

@@ -14,10 +14,9 @@ from agents.jobs import states as leases
 from agents.jobs import status_query
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DECISION, DONE, EXPIRED, FAILED, QUEUED, REFUSED, WAITING_AGENT
-from journal import clock
-from journal import writer_lock as ownership
+from journal import clock, writer_lock
 from journal.errors import JournalUnreadable
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.models import Decision, Writer
 from journal.reader import Reader
 
@@ -197,7 +196,7 @@ def _audit(job: Job, state: str, sentence: str) -> None:
 
 def follow_query(job: Job, journal: JournalFile) -> None:
     """Bring a question in line with the inbox and the journal's evidence."""
-    if any(message.message_id == job.message_id for message in inbox.pending(journal.path)):
+    if any(message.message_id == job.message_id for message in mailbox.list_messages(journal.path)):
         if _is_late(job):
             end(job, EXPIRED, f"Expired undelivered: {_waiting(journal)}")
         else:
@@ -245,4 +244,4 @@ def _waiting(journal: JournalFile) -> str:
 
 
 def _holder(journal: JournalFile | None) -> Writer | None:
-    return ownership.holder(Path(journal.path)) if journal else None
+    return writer_lock.find_holder(Path(journal.path)) if journal else None

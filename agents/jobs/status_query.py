@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -12,12 +11,12 @@ from agents.catalog import discovery
 from agents.index.intents import dispatches
 from agents.jobs import states as leases
 from agents.models import Job, JournalFile
-from journal import clock
-from journal import writer_lock as ownership
+from journal import clock, writer_lock
 from journal.errors import JournalUnreadable
-from journal.http import frozen_request as freeze
-from journal.inbox import mailbox as inbox
+from journal.http import frozen_request
+from journal.inbox import mailbox
 from journal.models import Answer, Attempt, FrozenRequest, Step
+from journal.providers.parse import read_stored_profile
 from journal.providers.profile import Profile
 from journal.reader import Reader
 
@@ -96,19 +95,21 @@ def newest_answer(job: Job, journal: JournalFile) -> str:
 def _ask_http(
     job: Job, journal: JournalFile, reader: Reader, step: Step, profile: Profile, request: FrozenRequest
 ) -> Literal["asked", "left"]:
-    from journal.http import client as http
+    from journal.http import client
     from journal.http.secrets import Secrets
 
     attempts = reader.attempts(step.task_id, step.step_index)
     # Read before asking: an attempt that starts meanwhile is not the one this answer is about.
     newest = max((attempt.attempt for attempt in attempts if attempt.verdict != "not_sent"), default=0)
-    request = freeze.as_sent(request, reader.sent_with(step.task_id, step.step_index, newest) if newest else None)
+    request = frozen_request.as_sent(
+        request, reader.sent_with(step.task_id, step.step_index, newest) if newest else None
+    )
     in_flight = _in_flight(attempts, journal)
     secrets = Secrets()
     asked = clock.moment()
     try:
-        answer = http.ask_status(request, profile=profile, key=step.idempotency_key or "", secrets=secrets)
-    except http.MissingReference as missing:
+        answer = client.ask_status(request, profile=profile, key=step.idempotency_key or "", secrets=secrets)
+    except frozen_request.MissingReference as missing:
         return _leave(job, journal, step, f"{missing.message} The agent has to ask.")
     message = {
         "kind": "evidence",
@@ -133,13 +134,13 @@ def _ask_http(
         job.result += " An attempt was in flight while it was asked, so this proves nothing."
     job.save(update_fields=["result", "detail"])
     # A kill before this line asks again: a question changes nothing.
-    inbox.post(journal.path, message)
+    mailbox.post_message(journal.path, message)
     leases.posted(job)
     return "asked"
 
 
 def _leave(job: Job, journal: JournalFile, step: Step, why: str) -> Literal["left"]:
-    inbox.post(
+    mailbox.post_message(
         journal.path,
         {
             "kind": "status",
@@ -171,7 +172,7 @@ def _in_flight(attempts: Sequence[Attempt], journal: JournalFile) -> bool:
     if not attempts or attempts[-1].verdict is not None:
         return False
     boot = discovery.look(journal.path).highest_boot
-    return attempts[-1].boot == boot and ownership.holder(Path(journal.path)) is not None
+    return attempts[-1].boot == boot and writer_lock.find_holder(Path(journal.path)) is not None
 
 
 def _step(job: Job, reader: Reader) -> Step:
@@ -183,7 +184,7 @@ def _step(job: Job, reader: Reader) -> Step:
 
 def _profile(step: Step, reader: Reader) -> Profile | None:
     text = reader.profile_json(step.task_id, step.step_index)
-    return Profile.from_dict(step.provider or "python", json.loads(text)) if text else None
+    return read_stored_profile(step.provider, text)[0] if text else None
 
 
 def _said(answer: Answer, http_status: int | None) -> str:

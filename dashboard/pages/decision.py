@@ -18,7 +18,7 @@ from dashboard.pages.payload import Equality, Payload, SentRequest
 from dashboard.pages.question import Question
 from dashboard.pages.step import payloads, window
 from dashboard.pages.verbs import Verb, verb_of
-from journal.hold_reasons import HOLDS, Hold
+from journal.hold_reasons import HOLD_REASONS, HoldReason
 from journal.models import Evidence, Step
 
 
@@ -32,7 +32,7 @@ class DecisionPage:
     step: Step
     word: str
     state: str
-    hold: Hold | None
+    hold: HoldReason | None
     form: ReasonForm
     request: SentRequest | None
     arguments: Payload | None
@@ -108,7 +108,7 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
         step=step,
         word=signal.word,
         state=signal.state,
-        hold=HOLDS.get(step.hold_reason or ""),
+        hold=HOLD_REASONS.get(step.hold_reason or ""),
         form=form,
         request=payload.of_request(frozen, proof, reveal=True, all_=True) if frozen else None,
         arguments=arguments,

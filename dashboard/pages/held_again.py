@@ -10,7 +10,7 @@ from agents.index import expired_approvals as lapse
 from agents.models import IndexedTask, PendingIntent
 from agents.models.pending_intent import HELD
 from dashboard.pages.opening import Opened
-from journal.models import Step, Task
+from journal.models import Step, TaskRow
 
 
 def reasons(opened: Opened, task_id: str) -> dict[int, str]:
@@ -34,7 +34,7 @@ def step(opened: Opened, found: Step, reasons: dict[int, str]) -> Step:
     return replace(seen, hold_reason=reason)
 
 
-def task(opened: Opened, found: Task, steps: Iterable[Step]) -> Task:
+def task(opened: Opened, found: TaskRow, steps: Iterable[Step]) -> TaskRow:
     """The task; queued for a step that is held, one of these or, a branch's too, of the index's, it waits."""
     if found.status != "queued":
         return found

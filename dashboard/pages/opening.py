@@ -9,8 +9,7 @@ from pathlib import Path
 
 from agents.catalog import discovery
 from agents.models import JournalFile
-from journal import clock
-from journal import writer_lock as ownership
+from journal import clock, writer_lock
 from journal.models import Boot, Writer
 from journal.reader import Reader, signature
 
@@ -40,7 +39,7 @@ def open_journal(file: JournalFile) -> Opened:
     before = signature(file.path)
     reader = discovery.reader_for(file)
     boots = tuple(reader.boots())
-    writer = ownership.holder(Path(file.path))
+    writer = writer_lock.find_holder(Path(file.path))
     return Opened(file, reader, boots, writer, live_boot(boots, writer), clock.wall(), before)
 
 

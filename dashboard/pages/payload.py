@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 from dashboard import wording
-from journal import keys
-from journal.http import frozen_request as freeze
+from journal import ids
+from journal.http import frozen_request
 from journal.models import FrozenRequest, Step
 from journal.reader import stored as stored_bytes
 
@@ -81,7 +81,7 @@ def of_text(
         name=name,
         title=title,
         bytes=len(raw) if whole else length or 0,
-        sha256=keys.sha256_hex(raw) if whole else "",
+        sha256=ids.sha256_hex(raw) if whole else "",
         shown=shown,
         cut=max(0, (len(raw) if whole else length or 0) - len(encoded(shown))) if reveal else 0,
         whole=whole,
@@ -102,7 +102,7 @@ def key_proof(step: Step, arguments: Payload | None) -> Equality:
     if arguments is None or not arguments.whole or step.arguments_json is None:
         return Equality(stored, None, "not recomputed: the payload is not here as a whole")
     try:
-        made = keys.key(step.task_id, step.step_index, step.arguments_json, generation=step.key_generation)
+        made = ids.step_key(step.task_id, step.step_index, step.arguments_json, generation=step.key_generation)
     except UnicodeEncodeError:
         return Equality(stored, None, "not recomputed: the stored text is not UTF-8")
     return Equality(stored, made == stored, "recomputed: equal" if made == stored else "recomputed: DIFFERS")
@@ -116,7 +116,7 @@ def payload_proof(step: Step, arguments: Payload | None, request: FrozenRequest 
     if request is not None and (request.body_bytes or 0) > len(request.body):
         return Equality(stored, None, "not recomputed: longer than a page reads")
     if request is not None:
-        made = freeze.digest(request.method, request.url, request.headers, request.body, request.refs)
+        made = frozen_request.digest_request(request.method, request.url, request.headers, request.body, request.refs)
     elif step.transport == "http":
         return Equality(stored, None, "not recomputed: the frozen request is not here")
     elif arguments is None or not arguments.whole:
@@ -136,7 +136,7 @@ def of_request(request: FrozenRequest, proof: Equality, *, reveal: bool, all_: b
         url=request.url if reveal else "",
         headers=tuple(request.headers) if reveal else (),
         refs=tuple(dict.fromkeys(ref[3] for ref in request.refs)),
-        body=body or Payload("body", "Body", 0, keys.sha256_hex(b""), "", 0, whole=True),
+        body=body or Payload("body", "Body", 0, ids.sha256_hex(b""), "", 0, whole=True),
         proof=proof,
     )
 

@@ -16,7 +16,7 @@ from dashboard.pages.choices import Offered, of_line
 from dashboard.pages.lists import digest, paged
 from dashboard.signals import lower
 from journal import clock
-from journal.hold_reasons import HOLDS, Hold
+from journal.hold_reasons import HOLD_REASONS, HoldReason
 
 LIMIT = 200
 
@@ -26,7 +26,7 @@ class Waiting:
     """One intent of the queue."""
 
     line: IntentLine
-    hold: Hold | None
+    hold: HoldReason | None
     state: str
     word: str
     window: str
@@ -83,7 +83,7 @@ def build(*, decides: bool, reveal: bool, after: str) -> PendingPage:
 
 
 def _waiting(line: IntentLine, now: datetime, *, decides: bool, reveal: bool) -> Waiting:
-    hold = HOLDS.get(line.hold_reason)
+    hold = HOLD_REASONS.get(line.hold_reason)
     until = line.window_left_until
     word = {
         "held": f"held: {lower(hold.label) if hold else line.hold_reason.replace('_', ' ')}",

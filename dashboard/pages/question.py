@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dashboard.pages import payload
 from journal.models import FrozenRequest, Step
 from journal.providers.profile import Profile, StatusQuery
-from journal.providers.status import address
+from journal.providers.status_answer import fill_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ def _over_http(query: StatusQuery, request: FrozenRequest, key: str) -> Question
     method, _, path = query.visible.partition(" ")
     return Question(
         method=query.method,
-        url=address(query.url, origin=origin, key=key),
+        url=fill_url(query.url, origin=origin, key=key),
         headers=tuple(headers),
-        canary=f"{method} {address(path.strip(), origin=origin, key=key)}" if query.visible else "",
+        canary=f"{method} {fill_url(path.strip(), origin=origin, key=key)}" if query.visible else "",
         # Whoever asks resolves those of the request's own address too, wherever the question goes.
         refs=tuple(dict.fromkeys([*names, *(one.env for one in query.headers if one.env)])),
         origin=origin if names and query.url.startswith("/") else "",

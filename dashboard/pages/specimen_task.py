@@ -12,7 +12,7 @@ from dashboard.pages.task import TaskPage
 from dashboard.pages.task_groups import Group
 from dashboard.pages.task_rows import Material, rows
 from dashboard.pages.task_words import Failure
-from journal.models import Attempt, Boot, Decision, ModelCall, Run, Step, Task
+from journal.models import Attempt, Boot, Decision, ModelCall, Run, Step, TaskRow
 from journal.reader import Reader
 
 NOW = datetime(2026, 11, 29, 10, 20, tzinfo=UTC)
@@ -28,8 +28,8 @@ def build() -> TaskPage:
     spans = [span for step in material.steps for span in material.spans(step, opened)]
     frame = timeline.frame(spans, _BOOTS, live=3, now=NOW, running=True, open_=True)
     used = usage.of(call for made in material.calls.values() for call in made)
-    task = Task("specimen", "running", created_at=_at(0), updated_at=_at(990))
-    child = Task(f"specimen/{RIGHT_TO_LEFT}", "completed", parent_id="specimen")
+    task = TaskRow("specimen", "running", created_at=_at(0), updated_at=_at(990))
+    child = TaskRow(f"specimen/{RIGHT_TO_LEFT}", "completed", parent_id="specimen")
     made = rows(material, opened, frame.axis, reveal=True)
     groups = (
         Group(task, "#", 0, "running", made, 11, used.tokens, used.cost),

@@ -18,7 +18,7 @@ from dashboard.pages.pending import PendingPage, Waiting
 from dashboard.pages.specimen_task import HOSTILE, LONG, NOW, RIGHT_TO_LEFT
 from dashboard.pages.task import TaskPage
 from dashboard.pages.verbs import VERBS
-from journal.hold_reasons import HOLDS
+from journal.hold_reasons import HOLD_REASONS
 
 STATES = (
     *("committed", "reused", "running", "not_sent", "unknown", "held", "failed", "abandoned"),
@@ -89,7 +89,7 @@ def _intent(number: int, tool: str, state: str, hold: str) -> Waiting:
         window_left_until=NOW - timedelta(minutes=3) if hold else NOW + timedelta(hours=3, minutes=12),
         window_text="",
     )
-    reason = HOLDS.get(hold)
+    reason = HOLD_REASONS.get(hold)
     offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), "#", ("No replay: its task is cancelled.",))
     word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is at it"
     window = wording.key_window("", -180.0 if hold else 3 * 3600.0)

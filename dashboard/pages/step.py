@@ -22,7 +22,7 @@ from dashboard.pages.task import digest
 from dashboard.pages.task_rows import said
 from dashboard.pages.task_words import diverging
 from dashboard.spans import spans_of, took
-from journal.hold_reasons import HOLDS, Hold
+from journal.hold_reasons import HOLD_REASONS, HoldReason
 from journal.models import Decision, Evidence, ModelCall, Step
 
 
@@ -45,7 +45,7 @@ class StepPage:
     step: Step
     state: str
     word: str
-    hold: Hold | None
+    hold: HoldReason | None
     lapsed: str
     diverging: str
     reveal: bool
@@ -149,10 +149,10 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
     )
 
 
-def _hold(opened: Opened, step: Step) -> Hold | None:
+def _hold(opened: Opened, step: Step) -> HoldReason | None:
     """Why the step is held. What the code of an ended task asks for matters no more: none of it runs."""
     task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
-    return None if task is not None and task.status in offers.ENDED else HOLDS.get(step.hold_reason or "")
+    return None if task is not None and task.status in offers.ENDED else HOLD_REASONS.get(step.hold_reason or "")
 
 
 def _diverging(opened: Opened, step: Step, *, reveal: bool) -> str:
@@ -160,7 +160,7 @@ def _diverging(opened: Opened, step: Step, *, reveal: bool) -> str:
     if task is None or task.status != "waiting":
         return ""
     said = diverging(step, reveal=reveal)
-    return f"{said[:1].upper()}{said[1:]} {HOLDS['diverged'].advice}"
+    return f"{said[:1].upper()}{said[1:]} {HOLD_REASONS['diverged'].advice}"
 
 
 def _offered(opened: Opened, step: Step, state: str, *, asked: bool) -> Offered | None:

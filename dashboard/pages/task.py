@@ -15,7 +15,7 @@ from dashboard.pages import held_again, task_groups, task_words
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_groups import Branch, Group, derived
 from dashboard.pages.task_rows import Row, read
-from journal.models import Task
+from journal.models import TaskRow
 
 LIMIT = 200  # steps a page: a live one is sent anew every few seconds
 _LEDGER_LINES = 5
@@ -45,7 +45,7 @@ class TaskPage:
 
     journal_id: int
     agent: str
-    task: Task
+    task: TaskRow
     state: str
     href: str
     sentence: str
@@ -74,7 +74,7 @@ class TaskPage:
         return self.state in ENDED
 
 
-def build(opened: Opened, task: Task, *, after: int, reveal: bool, version: str) -> TaskPage:
+def build(opened: Opened, task: TaskRow, *, after: int, reveal: bool, version: str) -> TaskPage:
     """The page of one task from one page of its steps; `reveal` shows what others wrote into it.
 
     `version` is the one from before the rows are read: what changes meanwhile makes the next poll another.
@@ -127,7 +127,7 @@ def _sentence(state: str, groups: tuple[Group, ...], shown: list[Branch], *, rev
     )
 
 
-def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[LedgerLine, ...]:
+def _ledger(agent: str, task: TaskRow, opened: Opened, *, reveal: bool) -> tuple[LedgerLine, ...]:
     # The demo is not there where it does not run: it is imported only then.
     from agents.demo import story
     from agents.demo.paths import PULLS
@@ -149,7 +149,7 @@ def _ledger(agent: str, task: Task, opened: Opened, *, reveal: bool) -> tuple[Le
     )
 
 
-def version(opened: Opened, task: Task) -> str:
+def version(opened: Opened, task: TaskRow) -> str:
     """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
     state = derived(task, opened)
     moves = state == "running" or (state == "waiting" and task.wait_kind == "due")
@@ -172,7 +172,7 @@ def _end_of(opened: Opened, task_id: str, index: int) -> float | None:
     return max((span.end for step in steps for span in before.spans(step, opened)), default=None)
 
 
-def _frame(opened: Opened, task: Task, shown: list[Branch], *, since: float | None) -> timeline.Frame:
+def _frame(opened: Opened, task: TaskRow, shown: list[Branch], *, since: float | None) -> timeline.Frame:
     spans = [span for each in shown for step in each.material.steps for span in each.material.spans(step, opened)]
     marks = [
         decision.applied_at

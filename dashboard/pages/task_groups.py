@@ -13,7 +13,7 @@ from dashboard.axis import Axis
 from dashboard.pages import held_again, usage
 from dashboard.pages.opening import Opened
 from dashboard.pages.task_rows import Material, Row, read, rows
-from journal.models import Task
+from journal.models import TaskRow
 
 _MOST = 40  # branches a page: each is half a dozen questions to the journal, at every poll that finds a change
 _DEEPEST = 3
@@ -23,7 +23,7 @@ _DEEPEST = 3
 class Branch:
     """A task with what was read of its steps, and how deep it stands below the page's own, which is at 0."""
 
-    task: Task
+    task: TaskRow
     depth: int
     material: Material
 
@@ -32,7 +32,7 @@ class Branch:
 class Group:
     """A task's rows: the page's own first, each branch below, indented. `more` of a branch's steps are not shown."""
 
-    task: Task
+    task: TaskRow
     href: str
     depth: int
     state: str
@@ -80,7 +80,7 @@ def group(opened: Opened, branch: Branch, axis: Axis, *, reveal: bool) -> Group:
     )
 
 
-def derived(task: Task, opened: Opened) -> str:
+def derived(task: TaskRow, opened: Opened) -> str:
     """The stored status; `crashed` where it says running and its boot is gone; `unresolved` where no agent is known."""
     if task.derived and task.status == "running":
         return "unresolved"
@@ -95,12 +95,12 @@ def total(groups: tuple[Group, ...]) -> Money:
     return Money(sum(amounts, Decimal(0)) if amounts or not unpriced else None, unpriced)
 
 
-def _count(task: Task, material: Material) -> int:
+def _count(task: TaskRow, material: Material) -> int:
     """How many steps the task has; where they are more than a page, as the journal counts them."""
     return len(material.steps) if material.whole else max(task.steps or 0, len(material.steps))
 
 
-def _spent(opened: Opened, task: Task, material: Material) -> tuple[int | None, Money | None]:
+def _spent(opened: Opened, task: TaskRow, material: Material) -> tuple[int | None, Money | None]:
     """What the whole task used and cost; None where another maker's journal does not say."""
     if opened.file.is_foreign:
         return None, None

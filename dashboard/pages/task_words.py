@@ -9,8 +9,8 @@ from agents.decisions import allowed as offers
 from dashboard import wording
 from dashboard.pages.task_rows import Row, first_difference
 from dashboard.signals import waiting_for
-from journal import stored_errors as failures
-from journal.models import Step, Task
+from journal import stored_errors
+from journal.models import Step, TaskRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class Failure:
     hidden: bool
 
 
-def failure(task: Task, *, reveal: bool) -> Failure | None:
+def failure(task: TaskRow, *, reveal: bool) -> Failure | None:
     """What failed the task; None for one that did not fail, or whose journal does not say."""
-    kind, message = failures.told(task.error_json)
+    kind, message = stored_errors.describe_failure(task.error_json)
     if task.status != "failed" or not (kind or message):
         return None
     return Failure(kind or "error", message if reveal else "", hidden=bool(message) and not reveal)
 
 
 def sentence(
-    task: Task,
+    task: TaskRow,
     state: str,
     own: Sequence[Row],
     *,
@@ -76,7 +76,7 @@ def sentence(
     return f"Running: step {last.index}, {last.tool}{saved}." if last else "Running: no step yet."
 
 
-def _of(task_id: str, task: Task) -> str:
+def _of(task_id: str, task: TaskRow) -> str:
     return "" if task_id == task.task_id else f" of its branch {task_id}"
 
 
@@ -90,7 +90,7 @@ def diverging(step: Step, *, reveal: bool, of: str = "") -> str:
     return f"the handler's code asks for another step {step.step_index}{of} than the journal holds.{said}"
 
 
-def _of_another_maker(task: Task, steps: str) -> str:
+def _of_another_maker(task: TaskRow, steps: str) -> str:
     """Such a journal has steps and nothing else: who is at it, or whether more was to come, nobody can read there."""
     if task.status == "running":
         pending = f"{task.pending:,} of them pending" if task.pending else "some of them pending"

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from journal import clock
-from journal.models import Step, Task
+from journal.models import Step, TaskRow
 
 
 def plain(value: object) -> Any:
@@ -22,7 +22,7 @@ def plain(value: object) -> Any:
     return value
 
 
-def a_task(task: Task) -> dict[str, Any]:
+def a_task(task: TaskRow) -> dict[str, Any]:
     """A task; `steps` is for the caller to fill."""
     document: dict[str, Any] = plain(task)
     document["steps"] = []

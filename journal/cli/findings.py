@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from journal.http import frozen_request as freeze
-from journal.keys import key, sha256_hex
+from journal.http import frozen_request
+from journal.ids import sha256_hex, step_key
 from journal.models import Step
 from journal.reader import own_steps
 from journal.reader.dialects import STEP_TABLE
@@ -71,7 +71,7 @@ def _of_step(connection: sqlite3.Connection, step: Step, where: str) -> Iterator
     if text is None:
         yield Finding("payload", where, "its payload is missing.")
     else:
-        if key(step.task_id, step.step_index, text, generation=step.key_generation) != step.idempotency_key:
+        if step_key(step.task_id, step.step_index, text, generation=step.key_generation) != step.idempotency_key:
             yield Finding("key", where, "its key is not the one its payload makes.")
         if sha256_hex(text) != step.args_hash:
             yield Finding("hash", where, "args_hash is not the hash of its arguments.")
@@ -88,7 +88,7 @@ def _of_request(connection: sqlite3.Connection, step: Step, where: str) -> Itera
     if request is None:
         yield Finding("request", where, "its frozen request is missing.")
         return
-    digest = freeze.digest(request.method, request.url, request.headers, request.body, request.refs)
+    digest = frozen_request.digest_request(request.method, request.url, request.headers, request.body, request.refs)
     if request.odd or not digest == request.sha256 == step.payload_sha256:
         yield Finding("hash", where, "payload_sha256 is not the hash of its frozen request.")
 

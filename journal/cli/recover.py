@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         report = reconcile_file(path, role="cli", wait=options.wait)
     except (sqlite3.Error, OSError) as error:
         # A damaged page or a full disk that was met only after the file had been opened.
-        raise connection.refused(path, error) from error
+        raise connection.explain_refusal(path, error) from error
     waits = bool(report.held or report.waiting or report.left)
     if options.json:
         print(

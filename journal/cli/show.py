@@ -12,7 +12,7 @@ from journal.cli.terminal import age, clean, short, table
 from journal.cli.timeline import failure, lines, waits
 from journal.errors import JournalUnreadable
 from journal.journal_state import JournalState
-from journal.models import Step, Task
+from journal.models import Step, TaskRow
 from journal.reader import Reader
 
 # A person waits at a terminal: longer than a page does.
@@ -54,7 +54,7 @@ def _one(reader: Reader, state: JournalState, task_id: str, *, as_json: bool) ->
     return OK
 
 
-def _tasks(reader: Reader, *, status: str | None, limit: int) -> tuple[list[Task], bool]:
+def _tasks(reader: Reader, *, status: str | None, limit: int) -> tuple[list[TaskRow], bool]:
     """The tasks with a pending step first, oldest first; then the others, newest first."""
     waiting = [reader.task(task_id) for task_id in dict.fromkeys(step.task_id for step in reader.pending(limit=limit))]
     first = [task for task in waiting if task is not None and status in (None, task.status)]
@@ -73,7 +73,7 @@ def _steps(reader: Reader, task_id: str, *, cap: int | None) -> list[Step]:
     return found
 
 
-def _document(reader: Reader, state: JournalState, tasks: list[Task], *, more: bool, whole: bool = False) -> str:
+def _document(reader: Reader, state: JournalState, tasks: list[TaskRow], *, more: bool, whole: bool = False) -> str:
     described = []
     for task in tasks:
         document = a_task(task)
@@ -99,7 +99,7 @@ def _document(reader: Reader, state: JournalState, tasks: list[Task], *, more: b
     )
 
 
-def _print_tasks(reader: Reader, state: JournalState, tasks: list[Task], *, more: bool, limit: int) -> None:
+def _print_tasks(reader: Reader, state: JournalState, tasks: list[TaskRow], *, more: bool, limit: int) -> None:
     print(f"{clean(state.path)}: {clean(state.sentence)}")
     for line in filter(None, (state.hint, *state.warnings)):
         print(clean(line))
@@ -124,7 +124,7 @@ def _print_tasks(reader: Reader, state: JournalState, tasks: list[Task], *, more
         print("There are more; see --limit.")
 
 
-def _why(reader: Reader, task: Task, pending: Step | None) -> str:
+def _why(reader: Reader, task: TaskRow, pending: Step | None) -> str:
     marks = f"odd: {', '.join(task.odd)}" if task.odd else ""
     if task.status == "failed":
         return short(failure(reader.task(task.task_id) or task) or marks)

@@ -11,9 +11,9 @@ from journal import codec
 from journal.cli.codes import OK
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable, UsageError
-from journal.inbox import mailbox as inbox
+from journal.ids import check_task_id
+from journal.inbox import mailbox
 from journal.reader import dialects, inspect
-from journal.task_ids import check_task_id
 
 # States that pass by themselves: the agent opens the file, merges its log, or makes it at its first start.
 _COMES_RIGHT = ("ok", "missing", "empty", "busy", "log_unreadable")
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
             f"Journal {clean(options.file)}: its folder does not exist.", kind="missing", hint="Check the path."
         )
     message = {"kind": "submit", "handler": options.handler, "task_id": options.task_id, "input": body}
-    message_id = inbox.post(options.file, message)
+    message_id = mailbox.post_message(options.file, message)
     note = "" if state.kind != "missing" else "There is no journal yet; its agent finds the message at its first start."
     if options.json:
         print(json.dumps({"message_id": message_id, "task_id": options.task_id, "note": note}))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from journal import clock
-from journal import stored_errors as failures
+from journal import clock, stored_errors
 from journal.cli.terminal import age, clean, short
-from journal.hold_reasons import HOLDS, describe_wait
-from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, Task
+from journal.hold_reasons import HOLD_REASONS, describe_wait
+from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, TaskRow
 from journal.reader import Reader
 
 
-def lines(reader: Reader, task: Task, steps: list[Step]) -> list[str]:
+def lines(reader: Reader, task: TaskRow, steps: list[Step]) -> list[str]:
     """The task, then each step with its attempts, the evidence about it and what operators decided."""
     now = clock.wall()
     attempts, evidence = reader.attempts(task.task_id), reader.evidence(task.task_id)
@@ -31,7 +30,7 @@ def lines(reader: Reader, task: Task, steps: list[Step]) -> list[str]:
     return out
 
 
-def _head(task: Task, now: datetime) -> list[str]:
+def _head(task: TaskRow, now: datetime) -> list[str]:
     handler = f", handler {clean(task.handler)}" if task.handler else ""
     parent = f", branch of {clean(task.parent_id)}" if task.parent_id else ""
     out = [f"{clean(task.task_id)}: {clean(task.status)}{handler}{parent}, begun {age(task.created_at, now)} ago"]
@@ -47,7 +46,7 @@ def _head(task: Task, now: datetime) -> list[str]:
     return out
 
 
-def waits(task: Task) -> str:
+def waits(task: TaskRow) -> str:
     """What the task waits for; empty where it does not wait."""
     wait = task.wait
     if wait is None:
@@ -55,9 +54,9 @@ def waits(task: Task) -> str:
     return describe_wait(wait, of="" if wait.step_task in (None, task.task_id) else f" of {wait.step_task}")
 
 
-def failure(task: Task) -> str:
+def failure(task: TaskRow) -> str:
     """Type and message of what failed a task."""
-    return ": ".join(filter(None, failures.told(task.error_json)))
+    return ": ".join(filter(None, stored_errors.describe_failure(task.error_json)))
 
 
 def _run(run: Run, boot: Boot | None, now: datetime) -> str:
@@ -78,7 +77,7 @@ def _step(step: Step, now: datetime) -> str:
 def _reasons(step: Step, now: datetime) -> list[str]:
     out: list[str] = []
     if step.hold_reason:
-        known = HOLDS.get(step.hold_reason)
+        known = HOLD_REASONS.get(step.hold_reason)
         why = step.hold_detail or (known.sentence if known else "")
         out.append(f"held: {clean(step.hold_reason)}. {short(why, 200)}".rstrip())
         if known:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import socket
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -14,18 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from journal import clock
 from journal.errors import UsageError
-from journal.http.deadline import Deadline
-from journal.http.frozen_request import MissingReference, Resolved, freeze, origin_of, references, require, resolve
+from journal.http.frozen_request import (
+    Resolved,
+    list_references,
+    require_values,
+    resolve_origin,
+    resolve_request,
+)
 from journal.http.secrets import Secrets
 from journal.models import FrozenRequest
 from journal.providers.classify import Outcome, classify
 from journal.providers.profile import Profile, StatusQuery
-from journal.providers.status import StatusAnswer, address, interpret
+from journal.providers.status_answer import StatusAnswer, fill_url, interpret_answer
 
 if TYPE_CHECKING:
     import ssl
-
-__all__ = ["MissingReference", "Outcome", "StatusAnswer", "ask_status", "freeze", "references", "resolve", "send"]
 
 # An answer longer than this is cut: the effect is still certain, its output incomplete.
 MAX_BODY = 16 * 1024 * 1024
@@ -43,7 +48,7 @@ class Exchange:
     truncated: bool = False
 
 
-def send(
+def send_request(
     frozen: FrozenRequest,
     *,
     profile: Profile,
@@ -57,8 +62,8 @@ def send(
     `guard` is called when the connection stands, right before the first byte: a reason it returns stops the dispatch
     as not sent. Raises MissingReference before anything is opened. What is resolved here, `secrets` learns and hides.
     """
-    resolved = resolve(frozen, secrets.environ)
-    secrets.learn(references(frozen))
+    resolved = resolve_request(frozen, secrets.environ)
+    secrets.learn(list_references(frozen))
     exchange = _exchange(resolved, timeout=profile.timeout, guard=guard)
     outcome = classify(
         profile=profile,
@@ -86,10 +91,10 @@ def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Se
     query = profile.status
     if query is None or query.by_tool:
         raise UsageError(f"Profile {profile.name}: has no status query over HTTP.", hint="Ask the tool's own status=.")
-    origin, names = origin_of(frozen, secrets.environ)
+    origin, names = resolve_origin(frozen, secrets.environ)
     names += profile.references
-    require(names, secrets.environ)
-    secrets.learn((*references(frozen), *names))
+    require_values(names, secrets.environ)
+    secrets.learn((*list_references(frozen), *names))
     answer = _answer(profile, query, origin=origin, key=key, secrets=secrets)
     return replace(answer, detail=secrets.hide(answer.detail))
 
@@ -98,7 +103,7 @@ def _answer(profile: Profile, query: StatusQuery, *, origin: str, key: str, secr
     asked = _question(profile, query, query.method, query.url, origin=origin, key=key, environ=secrets.environ)
     if asked.failure is not None or asked.status is None:
         return StatusAnswer("unknown", None, f"No answer ({asked.failure}): {asked.detail}")
-    answer = interpret(
+    answer = interpret_answer(
         profile,
         status=asked.status,
         headers=asked.headers,
@@ -124,7 +129,7 @@ def _question(
     headers = [(one.name, one.text + environ[one.env] if one.env else one.text) for one in query.headers]
     if not any(name.lower() == "user-agent" for name, _ in headers):
         headers.append(("User-Agent", "stepkeeper"))
-    asked = Resolved(method, address(url, origin=origin, key=key), tuple(headers), b"")
+    asked = Resolved(method, fill_url(url, origin=origin, key=key), tuple(headers), b"")
     return _exchange(asked, timeout=profile.timeout, guard=lambda: None)
 
 
@@ -248,3 +253,48 @@ def _chain(error: BaseException | None) -> list[BaseException]:
         found.append(error)
         error = error.__cause__ or error.__context__
     return found
+
+
+class Deadline:
+    """Ends an exchange when its time is up, however slowly the other side drips.
+
+    It holds a duplicate of the socket, so that no reused descriptor is hit.
+    """
+
+    def __init__(self, timeout: timedelta) -> None:
+        self._until = time.monotonic() + timeout.total_seconds()
+        self._mutex = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._timer = threading.Timer(timeout.total_seconds(), self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    @property
+    def expired(self) -> bool:
+        # By the clock: on a busy machine the timer's thread may come to it later than whoever asks.
+        return time.monotonic() >= self._until
+
+    def watch(self, connection: socket.socket) -> None:
+        with self._mutex:
+            self._socket = connection.dup()
+            if self.expired:
+                self._shut(self._socket)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        with self._mutex:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+
+    def _expire(self) -> None:
+        with self._mutex:
+            if self._socket is not None:
+                self._shut(self._socket)
+
+    @staticmethod
+    def _shut(connection: socket.socket) -> None:
+        try:
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # the other side was faster

@@ -54,7 +54,7 @@ class Resolved:
     body: bytes = field(repr=False)
 
 
-def freeze(request: Request, *, profile: Profile, key: str, environ: Mapping[str, str]) -> FrozenRequest:
+def freeze_request(request: Request, *, profile: Profile, key: str, environ: Mapping[str, str]) -> FrozenRequest:
     """The request as it will be sent, key header included; the same input gives the same bytes.
 
     Raises InvalidArguments where the request already carries the profile's key header.
@@ -82,17 +82,17 @@ def freeze(request: Request, *, profile: Profile, key: str, environ: Mapping[str
     quoting = "json" if request.is_json else "raw"
     refs += [("body", *span, quoting, _mark(span[2], environ)) for span in body_spans]
     parts = (request.method, url, tuple(texts), body, tuple(refs))
-    return FrozenRequest(*parts, sha256=digest(*parts))
+    return FrozenRequest(*parts, sha256=digest_request(*parts))
 
 
-def digest(method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes, refs: Iterable[Ref]) -> str:
+def digest_request(method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes, refs: Iterable[Ref]) -> str:
     """The payload's SHA-256 in hex: over everything an attempt sends, credentials by name."""
     # A reference without a mark is hashed as it was before there were marks.
     head = json.dumps([method, url, [list(pair) for pair in headers], [ref if ref[5] else ref[:5] for ref in refs]])
     return hashlib.sha256(head.encode() + b"\n" + body).hexdigest()
 
 
-def references(frozen: FrozenRequest) -> tuple[str, ...]:
+def list_references(frozen: FrozenRequest) -> tuple[str, ...]:
     """The names of the environment variables the request needs, each once."""
     return tuple(dict.fromkeys(ref[3] for ref in frozen.refs))
 
@@ -140,12 +140,12 @@ def _mark(name: str, environ: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_MARK_CHARACTERS]
 
 
-def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
+def resolve_request(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
     """The request with each reference replaced by its value.
 
     Raises MissingReference naming every variable that is not set, is empty, or does not fit where it stands.
     """
-    require(references(frozen), environ)
+    require_values(list_references(frozen), environ)
     url = _fill(frozen.url, _of(frozen, "url"), environ)
     headers = tuple(
         (name, _fill(text, _of(frozen, f"header:{number}"), environ))
@@ -158,7 +158,7 @@ def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
             check_header_value(name, value)
     except UsageError as error:
         # The cause shows the value, so it is not chained.
-        names = references(frozen)
+        names = list_references(frozen)
         raise MissingReference(
             f"References {', '.join(names)}: a value does not fit where the request uses it.",
             names=names,
@@ -167,7 +167,7 @@ def resolve(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolved:
     return Resolved(frozen.method, url, headers, body)
 
 
-def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def resolve_origin(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Scheme, host and port the intent goes to, and the references that took: not those of its path.
 
     Raises MissingReference, and ChangedReference where that is no longer where it went.
@@ -179,7 +179,7 @@ def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, t
         start, end = 0, refs[0][2]
     inside = [ref for ref in refs if ref[1] < end]
     names = tuple(ref[3] for ref in inside)
-    require(names, environ)
+    require_values(names, environ)
     _require_same(inside, environ)
     text = url[:end]
     for _, first, last, name, *_ in reversed(inside):
@@ -190,7 +190,7 @@ def origin_of(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, t
     return f"{scheme}://{rest}", names
 
 
-def require(names: Iterable[str], environ: Mapping[str, str]) -> None:
+def require_values(names: Iterable[str], environ: Mapping[str, str]) -> None:
     """Raise MissingReference unless every name has a value."""
     missing = tuple(name for name in names if not environ.get(name))
     if missing:

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from journal import clock, codec
-from journal import stored_errors as failures
+from journal import clock, codec, stored_errors
 from journal.errors import InvalidArguments, TaskConflict, UsageError
 from journal.http.secrets import Secrets
+from journal.ids import check_task_id
 from journal.inbox.mailbox import Message
 from journal.models import Step
-from journal.store.sql import attempts, decisions, evidence, starts, steps, tasks
+from journal.store.sql import attempts, decisions, evidence, steps, tasks
 from journal.store.transaction import Transaction
-from journal.task_ids import check_task_id
 
 _SAID = ("actor", "reason", "reference", "detail", "output")
 _NOTHING_TO_CANCEL = "refused: the task had ended, or never was"
@@ -45,7 +44,7 @@ class Malformed(ValueError):
     """A message lacks what its kind needs."""
 
 
-def apply(tx: Transaction, message: Message, *, agent: str, secrets: Secrets) -> Applied:
+def apply_message(tx: Transaction, message: Message, *, agent: str, secrets: Secrets) -> Applied:
     """Apply one message. Applying it again changes nothing. Raises Malformed for one that cannot mean anything."""
     body = message.body
     if body is None:
@@ -74,7 +73,7 @@ def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     try:
         check_task_id(task_id)
         input_json = codec.dumps(dict(body["input"]), what="input")
-        tasks.submit(tx, task_id, handler, input_json, agent)
+        tasks.submit_task(tx, task_id, handler, input_json, agent)
     except TaskConflict as error:
         tasks.note_conflict(tx, task_id, f"{clock.now_text()}: {error.message}")
         return Applied(f"submit {task_id}: conflict: {error.message}")
@@ -85,14 +84,14 @@ def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
 
 def _cancel(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id = _text(body, "task_id")
-    if tasks.cancel(tx, task_id, f"{body.get('actor', '')}: {body.get('reason', '')}"):
+    if tasks.cancel_task(tx, task_id, f"{body.get('actor', '')}: {body.get('reason', '')}"):
         return Applied(f"cancel {task_id}: cancelled")
     return Applied(f"cancel {task_id}: {_NOTHING_TO_CANCEL}", refused=True)
 
 
 def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id, index = _text(body, "task_id"), _index(body)
-    step = steps.find(tx, task_id, index)
+    step = steps.find_step(tx, task_id, index)
     if step is None or step.status != "pending" or attempts.is_in_flight(tx, task_id, index):
         return Applied(f"status of step {index} of {task_id}: nothing to ask")
     # A question that a page bound to what it showed; others are about the step as it is.
@@ -104,26 +103,26 @@ def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
 
 def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id, index = _text(body, "task_id"), _index(body)
-    found = evidence.of_message(body, index)
+    found = evidence.read_message(body, index)
     answered = body.get("answered_at")
     if found.asked_at is None or found.asked_at > clock.parse(tx.now) + _AHEAD:
         raise Malformed(f"asked_at {body['asked_at']!r}, which is not in the past")
-    step = steps.find(tx, task_id, index)
+    step = steps.find_step(tx, task_id, index)
     if step is None:
         return Applied(f"evidence on step {index} of {task_id}: no such step")
     answered_at = None if answered is None else clock.parse(answered)
-    evidence.add(tx, found, message_id=body["message_id"], answered_at=answered_at)
+    evidence.append_evidence(tx, found, message_id=body["message_id"], answered_at=answered_at)
     if step.status != "pending":
         return Applied(f"evidence on step {index} of {task_id}: kept; the step was settled before")
     if step.hold_reason not in _HELD_BY_MORE_THAN_DOUBT:
-        steps.release(tx, task_id, index)
-    tasks.requeue(tx, task_id)
+        steps.release_step(tx, task_id, index)
+    tasks.requeue_task(tx, task_id)
     return Applied(f"evidence on step {index} of {task_id}: {found.answer}", task_id, index)
 
 
 def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     kind, task_id = _text(body, "decision"), _text(body, "task_id")
-    seen = decisions.find(tx, body["message_id"])
+    seen = decisions.find_decision(tx, body["message_id"])
     if seen is not None:
         return Applied(f"{kind} of {task_id}: was applied before: {seen.outcome}")
     # Stored times are compared as texts, and read again at every look.
@@ -131,11 +130,13 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     body = {**body, **times}
     if kind == "cancel_task":
         cancelled = _cancel(tx, body, agent)
-        decisions.add(tx, {**body, "step_index": None}, _NOTHING_TO_CANCEL if cancelled.refused else "applied")
+        decisions.insert_decision(
+            tx, {**body, "step_index": None}, _NOTHING_TO_CANCEL if cancelled.refused else "applied"
+        )
         return cancelled
     index = _index(body)
-    step = steps.find(tx, task_id, index)
-    decisions.expire_old(tx, task_id, index)
+    step = steps.find_step(tx, task_id, index)
+    decisions.expire_approvals(tx, task_id, index)
     refusal = _refusal(tx, step, body, kind)
     output = body.get("output")
     if refusal is None and kind == "mark_committed":
@@ -144,13 +145,13 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         except InvalidArguments as error:
             refusal = f"the output cannot be stored: {error.message}"
     if refusal is not None:
-        decisions.add(tx, {**body, "output": None}, f"refused: {refusal}")
+        decisions.insert_decision(tx, {**body, "output": None}, f"refused: {refusal}")
         return Applied(f"{kind} of step {index} of {task_id}: refused: {refusal}", refused=True)
     assert step is not None
-    decisions.supersede(tx, task_id, index, f"{kind} by {body.get('actor', '')}")
-    decisions.add(tx, body, "applied")
+    decisions.supersede_approval(tx, task_id, index, f"{kind} by {body.get('actor', '')}")
+    decisions.insert_decision(tx, body, "applied")
     _carry_out(tx, step, kind, body, output)
-    tasks.requeue(tx, task_id)
+    tasks.requeue_task(tx, task_id)
     return Applied(f"{kind} of step {index} of {task_id}: applied", task_id, index)
 
 
@@ -184,7 +185,7 @@ def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> str | None:
         return "the key is not the one that was shown"
     if body.get("payload_sha256") != step.payload_sha256:
         return "the payload is not the one that was shown"
-    if body.get("dispatches") != attempts.dispatches(tx, step.task_id, step.step_index):
+    if body.get("dispatches") != attempts.count_dispatches(tx, step.task_id, step.step_index):
         return "it was dispatched again meanwhile"
     expires = body.get("expires_at")
     if expires is None or clock.parse(expires) <= clock.parse(tx.now):
@@ -193,10 +194,10 @@ def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> str | None:
 
 
 def _replay_refusal(tx: Transaction, step: Step) -> str | None:
-    task = tasks.find(tx, step.task_id)
+    task = tasks.find_task(tx, step.task_id)
     if task is not None and task.status in ("cancelled", "completed", "failed"):
         return f"the task is {task.status}: nothing of it is sent any more"
-    if decisions.unused(tx, step.task_id, step.step_index) is not None:
+    if decisions.find_unused_approval(tx, step.task_id, step.step_index) is not None:
         return "another approval waits to be used"
     return None
 
@@ -205,18 +206,20 @@ def _carry_out(tx: Transaction, step: Step, kind: str, body: dict[str, Any], out
     task_id, index = step.task_id, step.step_index
     by = f"{body.get('actor', '')}: {body.get('reason', '')}"
     if kind == "replay":
-        steps.release(tx, task_id, index)
-        starts.reset(tx, task_id, index)
+        steps.release_step(tx, task_id, index)
+        steps.reset_starts(tx, task_id, index)
         if step.effect != "mutating":
             # A quarantined step that changes nothing: it starts afresh, and there is nothing to consume.
-            decisions.consume(tx, body["message_id"], 0)
+            decisions.consume_approval(tx, body["message_id"], 0)
     elif kind == "mark_committed":
-        steps.commit(tx, task_id, index, output, reference=body.get("reference"))
+        steps.commit_step(tx, task_id, index, output, reference=body.get("reference"))
     elif kind == "mark_not_applied":
         attempts.settle_unknown_as_no_effect(tx, task_id, index, f"an operator said so: {by}")
-        steps.hold(tx, task_id, index, "not_applied", "An operator said that nothing happened; a replay sends it.")
+        steps.hold_step(tx, task_id, index, "not_applied", "An operator said that nothing happened; a replay sends it.")
     else:
-        steps.end(tx, task_id, index, "abandoned", failures.make("Abandoned", str(body.get("reason", ""))))
+        steps.end_step(
+            tx, task_id, index, "abandoned", stored_errors.dump_failure("Abandoned", str(body.get("reason", "")))
+        )
 
 
 def _prune(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:

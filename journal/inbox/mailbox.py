@@ -44,7 +44,7 @@ def inbox_path(journal: Path) -> Path:
     return real.with_name(real.name + ".inbox")
 
 
-def post(journal: Path | str, message: dict[str, Any]) -> str:
+def post_message(journal: Path | str, message: dict[str, Any]) -> str:
     """Leave a message for the writer; it is on disk when this returns. Returns its id.
 
     A message that brings its own `message_id` may be posted twice: it is applied once. Raises UsageError for what the
@@ -74,7 +74,7 @@ def post(journal: Path | str, message: dict[str, Any]) -> str:
     return message_id
 
 
-def pending(journal: Path | str) -> list[Message]:
+def list_messages(journal: Path | str) -> list[Message]:
     """The messages that wait, oldest first. A file that is no message is returned with its problem, never raised.
 
     What cannot be opened now (no descriptor is free, a permission, the disk) stays where it is for the next look.
@@ -93,12 +93,12 @@ def pending(journal: Path | str) -> list[Message]:
     return [message for name in names if (message := _read(folder / name)) is not None]
 
 
-def remove(message: Message) -> None:
+def remove_message(message: Message) -> None:
     """Unlink an applied message; harmless when it is gone."""
     message.path.unlink(missing_ok=True)
 
 
-def set_aside(message: Message) -> None:
+def set_message_aside(message: Message) -> None:
     """Keep a file that is no message out of the way, under a name nobody reads as one and nobody has."""
     aside = message.path.with_suffix(".refused")
     if os.path.lexists(aside):

@@ -8,10 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from journal.clock import Moment
-from journal.kind import Kind
-from journal.models import Verdict
-from journal.providers import body as bodies
+from journal.models import Kind, Verdict
 from journal.providers.profile import Profile
+from journal.providers.response_body import (
+    NotJSON,
+    cut_excerpt,
+    declares_json,
+    find_header,
+    is_web_page,
+    parse_json,
+    value_at,
+)
 
 # Row 22: surely refused before execution.
 REJECTED: Final = frozenset({400, 402, 405, 406, 411, 413, 414, 415, 416, 417, 422, 431})
@@ -69,13 +76,13 @@ def classify(
         return Outcome("unknown", "lost_answer", status, f"The answer was lost{cause}.")
     marked = _marked(profile, headers)
     if 200 <= status < 300:
-        if bodies.is_page(headers, body) and not (marked or reads):
+        if is_web_page(headers, body) and not (marked or reads):
             # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
-            return Outcome("unknown", "other", status, f"HTTP {status}, but a web page: {bodies.excerpt(body, hide)}")
+            return Outcome("unknown", "other", status, f"HTTP {status}, but a web page: {cut_excerpt(body, hide)}")
         return _success(
             profile, status, headers, body, marked=marked, redispatch=redispatch, truncated=truncated, hide=hide
         )
-    text = f"HTTP {status}: {bodies.excerpt(body, hide)}" if body else f"HTTP {status}"
+    text = f"HTTP {status}: {cut_excerpt(body, hide)}" if body else f"HTTP {status}"
     if status < 200:
         return Outcome("in_progress", "other", status, text)
     if status in REJECTED:
@@ -114,7 +121,7 @@ def _success(
     if status == 202:
         return Outcome("in_progress", "other", status, "HTTP 202: accepted, not yet done")
     if status == 207:
-        return Outcome("unknown", "other", status, f"HTTP 207: done in part: {bodies.excerpt(body, hide)}")
+        return Outcome("unknown", "other", status, f"HTTP 207: done in part: {cut_excerpt(body, hide)}")
     kind: Kind = "replayed" if marked else "unmarked" if redispatch and profile.marker_promised else "accepted"
     if truncated:
         return Outcome("applied", kind, status, f"HTTP {status}; the answer is longer than is read.")
@@ -124,17 +131,17 @@ def _success(
         output, found = _output(profile, headers, body)
     except ValueError as error:
         # Row 12 again: not what was declared.
-        return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {bodies.excerpt(body, hide)}")
+        return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {cut_excerpt(body, hide)}")
     text = f"HTTP {status}" if found else f"HTTP {status}; the answer has no {profile.adopt!r}."
     return Outcome("applied", kind, status, text, output=output, has_output=found)
 
 
 def _output(profile: Profile, headers: Mapping[str, str], body: bytes) -> tuple[object, bool]:
     """The tool's result in an accepted answer. Raises ValueError where the answer is not what was declared."""
-    if bodies.is_json(headers):
+    if declares_json(headers):
         try:
-            return bodies.at(bodies.parse(body), profile.adopt)
-        except bodies.NotJSON as error:
+            return value_at(parse_json(body), profile.adopt)
+        except NotJSON as error:
             raise ValueError("its JSON does not parse") from error
     if profile.adopt:
         raise ValueError("it is not JSON")
@@ -150,12 +157,12 @@ def _marked(profile: Profile, headers: Mapping[str, str]) -> bool:
     if profile.marker is None:
         return False
     name, value = profile.marker
-    return bodies.header(headers, name).strip().lower() == value.strip().lower()
+    return find_header(headers, name).strip().lower() == value.strip().lower()
 
 
 def retry_after(headers: Mapping[str, str], now: Moment) -> datetime | None:
     """When the provider wants to be asked again: Retry-After in seconds or as an HTTP date; None for any other."""
-    value = bodies.header(headers, "retry-after").strip()
+    value = find_header(headers, "retry-after").strip()
     if value.isascii() and value.isdigit():
         # More digits than ten years have would only overflow.
         seconds = _LONGEST_WAIT if len(value) > 9 else min(int(value), _LONGEST_WAIT)

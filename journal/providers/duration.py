@@ -13,7 +13,7 @@ _FORM = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 ACCEPTED = 'a number with s, m, h or d such as "24h"'
 
 
-def parse(text: object) -> timedelta:
+def parse_duration(text: object) -> timedelta:
     """The duration; `forever` is FOREVER. Raises ValueError for any other form, and for more than 100 years."""
     if text == "forever":
         return FOREVER
@@ -24,7 +24,7 @@ def parse(text: object) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def text(duration: timedelta) -> str:
+def format_duration(duration: timedelta) -> str:
     """An exact form that reads well: the largest unit that divides it, hours up to three days."""
     if duration == FOREVER:
         return "forever"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
-from typing import Literal, Self
+from typing import Literal
 
 from journal.models import Answer
-from journal.providers import duration
 from journal.providers.duration import FOREVER
 
-__all__ = ["FOREVER", "Profile", "RateLimit", "Rule", "StatusHeader", "StatusQuery", "python_profile"]
+__all__ = ["FOREVER", "Profile", "RateLimit", "Rule", "StatusHeader", "StatusQuery"]
 
 Absence = Literal["never", "eventual", "authoritative"]
 
@@ -128,39 +123,3 @@ class Profile:
     def key_text(self, key: str) -> str:
         """The key as it stands in the header: quoted and raw are different keys to a provider."""
         return f'"{key}"' if self.key_quote == "sf_string" else key
-
-    @classmethod
-    def from_dict(cls, name: str, table: Mapping[str, object]) -> Self:
-        """The profile a table describes. Raises ProfileError naming table, field and what is accepted."""
-        from journal.providers.table import read
-
-        return cls(name=name, **read(name, table))
-
-
-def canonical_json(table: Mapping[str, object]) -> str:
-    """The one text of a table: equal tables have equal texts."""
-    return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def version_of(canonical: str) -> str:
-    """A version for a profile that names none: twelve digits of its text's SHA-256."""
-    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
-
-
-@lru_cache(maxsize=256)
-def python_profile(keyed: timedelta | None, asks: bool, horizon: timedelta | None) -> Profile:
-    """The profile of a Python tool: its `keyed=` window, its `status=` function, its `horizon=`.
-
-    Its own status function counts as authoritative, and a duplicate as visible, not as money.
-    """
-    table: dict[str, object] = {
-        "duplicate_cost": "visible",
-        "transport": {"in_flight_horizon": duration.text(HORIZON if horizon is None else horizon)},
-    }
-    if keyed is not None:
-        table["key"] = {"placement": "argument"}
-        table["retention"] = {"for": duration.text(keyed), "kind": "at_least"}
-    if asks:
-        table["status"] = {"kind": "tool", "absence": "authoritative"}
-        table["policy"] = {"on_absent": "redispatch"}
-    return Profile.from_dict("python", table)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from journal.models import Attempt, Boot, Decision, Evidence, ModelCall, Run, Step, Task
+from journal.models import Attempt, Boot, Decision, Evidence, ModelCall, Run, Step, TaskRow
 from journal.reader import history, rows
 from journal.reader.cells import Cells
 from journal.reader.dialects import STEP_TABLE
@@ -32,7 +32,7 @@ class Changes:
     `more`: the journal has newer ones; ask again since `highest_revision`. A task's `steps` and `pending` are None.
     """
 
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[TaskRow, ...] = ()
     steps: tuple[Step, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     runs: tuple[Run, ...] = ()

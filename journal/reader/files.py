@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from functools import lru_cache
 
-from journal import filesystem as mounts
+from journal import writer_lock
 from journal.errors import JournalUnreadable
 from journal.reader.connect import Sidecars
 from journal.reader.faults import shown
@@ -63,7 +63,7 @@ def look(path: str | os.PathLike[str], *, root_is_owner: bool | None = None) -> 
             "Restore it from a backup, or move it away.",
         )
     kind = _filesystem(os.path.dirname(real), found.st_dev)
-    if mounts.is_network(kind):
+    if writer_lock.is_network_filesystem(kind):
         raise _no(
             name,
             "network_fs",
@@ -120,7 +120,7 @@ def user(uid: int) -> str:
 
 @lru_cache(maxsize=256)
 def _filesystem(folder: str, _device: int) -> str:
-    return mounts.filesystem(folder)
+    return writer_lock.find_filesystem(folder)
 
 
 def _no(name: str, kind: str, cause: str, hint: str) -> JournalUnreadable:

@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from journal.models import Step, Task
+from journal.models import Step, TaskRow
 from journal.reader import payloads, rows
 from journal.reader.cells import Cells, moment
 from journal.reader.dialects import STEP_TABLE, Dialect
@@ -164,7 +164,7 @@ def every_step(connection: sqlite3.Connection, dialect: Dialect, *, limit: int) 
     ]
 
 
-def tasks(connection: sqlite3.Connection, dialect: Dialect, *, task_id: str | None = None) -> list[Task]:
+def tasks(connection: sqlite3.Connection, dialect: Dialect, *, task_id: str | None = None) -> list[TaskRow]:
     """All tasks, or one, put together from their steps; newest first.
 
     `status` is `running` while a step is pending, `failed` where one failed, else `completed`: the table does
@@ -191,7 +191,7 @@ def page(
     limit: int,
     status: str | None,
     text: str | None,
-) -> Page[Task]:
+) -> Page[TaskRow]:
     """One page of tasks, newest first."""
     wanted = [
         task
@@ -208,14 +208,14 @@ def page(
     return Page(tuple(wanted[:limit]), cursor(last[0].isoformat(), last[1]))
 
 
-def _order(task: Task) -> tuple[datetime, str]:
+def _order(task: TaskRow) -> tuple[datetime, str]:
     return (task.updated_at or task.created_at or _EARLIEST, task.task_id)
 
 
-def _task(cells: Cells) -> Task:
+def _task(cells: Cells) -> TaskRow:
     pending_steps = cells.integer("pending") or 0
     status = "running" if pending_steps else "failed" if cells.integer("failed") else "completed"
-    return Task(
+    return TaskRow(
         task_id=_task_id(cells),
         status=status,
         created_at=cells.time("created_at"),

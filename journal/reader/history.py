@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final, get_args
 
-from journal.kind import Kind
-from journal.models import Answer, Attempt, Decision, DecisionKind, Evidence, ModelCall, Verdict
+from journal.models import Answer, Attempt, Decision, DecisionKind, Evidence, Kind, ModelCall, Verdict
 from journal.reader.cells import Cells
 from journal.reader.rows import fetch
 

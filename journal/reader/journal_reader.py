@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from journal.journal_state import JournalState
-from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, Task
+from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, TaskRow
 from journal.reader import changes, connect, dialects, foreign, history, own_steps, own_tasks, payloads, stored
 from journal.reader.changes import Changes
 from journal.reader.files import look
@@ -46,7 +46,7 @@ class Reader:
 
     def tasks(
         self, *, after: str | None = None, limit: int = 100, status: str | None = None, text: str | None = None
-    ) -> Page[Task]:
+    ) -> Page[TaskRow]:
         """Tasks, newest first, without input and output. `text` is looked for in task id and handler.
 
         `after` is a page's `next_cursor`; UsageError for any other text.
@@ -56,7 +56,7 @@ class Reader:
             lambda c, dialect: foreign.page(c, dialect, after=after, limit=limit, status=status, text=text),
         )
 
-    def task(self, task_id: str, *, cap: int | None = payloads.CAP) -> Task | None:
+    def task(self, task_id: str, *, cap: int | None = payloads.CAP) -> TaskRow | None:
         """One task with input, output and error; without input and output where `cap` is None.
 
         None where there is no such task.
@@ -68,7 +68,7 @@ class Reader:
             lambda c, dialect: next(iter(foreign.tasks(c, dialect, task_id=task_id)), None),
         )
 
-    def children(self, task_id: str, *, limit: int = 1000) -> list[Task]:
+    def children(self, task_id: str, *, limit: int = 1000) -> list[TaskRow]:
         """The task's branches, oldest first."""
         if not _is_text(task_id):
             return []

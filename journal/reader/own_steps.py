@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import replace
 from typing import Final
 
-from journal import keys
+from journal import ids
 from journal.models import Decision, FrozenRequest, Step
 from journal.reader import history, payloads, rows
 from journal.reader.dialects import STEP_TABLE
@@ -155,7 +155,7 @@ def request(connection: sqlite3.Connection, task_id: str, index: int, *, cap: in
 def sent_with(connection: sqlite3.Connection, task_id: str, index: int, attempt: int) -> dict[str, str]:
     """The marks of what an attempt was sent with, where those are others than the request was made with."""
     row = connection.execute(
-        "SELECT value FROM journal_meta WHERE key = ?", (keys.sent_key(task_id, index, attempt),)
+        "SELECT value FROM journal_meta WHERE key = ?", (ids.sent_marks_key(task_id, index, attempt),)
     ).fetchone()
     try:
         value = json.loads(row[0]) if row else {}

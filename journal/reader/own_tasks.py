@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from journal.models import Boot, Run, Task
+from journal.models import Boot, Run, TaskRow
 from journal.reader import payloads, rows
 from journal.reader.dialects import STEP_TABLE
 from journal.reader.pages import Page, cursor, place
@@ -31,7 +31,7 @@ _COUNTED: Final = {
 
 def page(
     connection: sqlite3.Connection, *, after: str | None, limit: int, status: str | None, text: str | None
-) -> Page[Task]:
+) -> Page[TaskRow]:
     """One page of tasks, newest first. A task keeps its place while it runs."""
     wheres, values = ["1"], list[object]()
     if after is not None:
@@ -54,7 +54,7 @@ def page(
     return Page(tuple(tasks), cursor(found[limit - 1].integer("number") or 0) if more else None)
 
 
-def task(connection: sqlite3.Connection, task_id: str, *, cap: int | None) -> Task | None:
+def task(connection: sqlite3.Connection, task_id: str, *, cap: int | None) -> TaskRow | None:
     """One task with its error and, where `cap` says how much of each, its input and output."""
     found = rows.fetch(
         connection, f"SELECT t.rowid AS number, {_STEPS}, {_TASK} FROM agent_task AS t WHERE t.task_id = ?", (task_id,)
@@ -86,7 +86,7 @@ def task(connection: sqlite3.Connection, task_id: str, *, cap: int | None) -> Ta
     )
 
 
-def children(connection: sqlite3.Connection, task_id: str, *, limit: int) -> list[Task]:
+def children(connection: sqlite3.Connection, task_id: str, *, limit: int) -> list[TaskRow]:
     """The branches of a task, oldest first."""
     found = rows.fetch(
         connection,
@@ -96,7 +96,7 @@ def children(connection: sqlite3.Connection, task_id: str, *, limit: int) -> lis
     return with_pending(connection, [rows.task(cells) for cells in found])
 
 
-def with_pending(connection: sqlite3.Connection, tasks: list[Task]) -> list[Task]:
+def with_pending(connection: sqlite3.Connection, tasks: list[TaskRow]) -> list[TaskRow]:
     """The tasks with how many of their steps are pending."""
     if not tasks:
         return tasks

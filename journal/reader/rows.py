@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final, get_args
 
-from journal.models import Boot, Effect, Role, Run, Step, StepStatus, Task, TaskStatus
+from journal.models import Boot, Effect, Role, Run, Step, StepStatus, TaskRow, TaskStatus
 from journal.reader.cells import Cells
 
 _STATUSES: Final = get_args(StepStatus)
@@ -72,9 +72,9 @@ def step(cells: Cells) -> Step:
     )
 
 
-def task(cells: Cells) -> Task:
+def task(cells: Cells) -> TaskRow:
     """A task without its input, output and error."""
-    return Task(
+    return TaskRow(
         task_id=cells.needed_text("task_id"),
         status=cells.word("status", _TASK_STATUSES) or cells.needed_text("status"),
         handler=cells.text("handler"),

@@ -119,7 +119,7 @@ def header_of(connection: sqlite3.Connection, name: str) -> Header:
 
 def _describe(connection: sqlite3.Connection, name: str, looked: Looked) -> JournalState:
     foreign = require(header_of(connection, name), name)
-    version = schema.user_version(connection)
+    version = schema.read_version(connection)
     mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
     if foreign is not None:
         return JournalState(

@@ -7,11 +7,10 @@ from datetime import timedelta
 
 from journal.models import Attempt, Evidence, Step
 from journal.providers.profile import Profile
-from journal.reconcile import replay_window as gate
-from journal.reconcile import status_rules as asking
+from journal.reconcile import replay_window, status_rules
 from journal.reconcile.actions import Action, Adopt, Fail, Hold, Now, Query, Send, Wait
 from journal.reconcile.history import Facts
-from journal.reconcile.replay_window import Gate
+from journal.reconcile.replay_window import WindowCheck
 
 __all__ = ["Action", "Adopt", "Fail", "Hold", "Now", "Query", "Send", "Wait", "decide"]
 
@@ -31,7 +30,7 @@ def decide(step: Step, attempts: Sequence[Attempt], evidence: Sequence[Evidence]
     if step.status != "pending" or step.effect == "model":
         return Hold("other_outcome", f"A {step.effect} step that is {step.status} is nothing to recover.")
     if facts.in_flight:
-        return Wait(gate.add(facts.wall, _LOOK_AGAIN), "An attempt of this boot is in flight.")
+        return Wait(replay_window.add_span(facts.wall, _LOOK_AGAIN), "An attempt of this boot is in flight.")
     return _settled(facts) or _by_person(facts) or _by_machine(facts)
 
 
@@ -93,7 +92,7 @@ def _approved(facts: Facts) -> Action:
         if not asked:
             return Query("An operator approved a replay: the status is asked right before.")
         if asked[-1].answer == "in_progress":
-            return asking.poll(facts, since)
+            return status_rules.poll_again(facts, since)
     if last.retry_after_at is not None and last.retry_after_at > facts.wall:
         return Wait(last.retry_after_at, "An operator approved a replay; the provider asked to wait.")
     return Send("An operator approved a replay.")
@@ -125,9 +124,7 @@ def _clean(facts: Facts) -> Action:
         if any(one.kind == "settled" for one in facts.attempts):
             # Each approval is for one sending; what came of it was not sent, and a machine does not go on late.
             return Hold("not_applied", "An operator said that it was not applied; a replay needs their approval.")
-        return _send_when_due(
-            facts, gate.budget(facts.attempts, facts.profile, facts.now.moment), "Rows 3, 4: not sent"
-        )
+        return _send_when_due(facts, _budget(facts), "Rows 3, 4: not sent")
     if last is None:
         return Send("Row 1: prepared, never dispatched.")
     if last.kind == "rejected":
@@ -135,11 +132,15 @@ def _clean(facts: Facts) -> Action:
     if last.kind == "settled":
         return Hold("not_applied", "An operator said that it was not applied; a replay needs their approval.")
     if last.kind == "rate_limited":
-        return _send_when_due(facts, gate.budget(facts.attempts, facts.profile, facts.now.moment), "Row 36: limited")
+        return _send_when_due(facts, _budget(facts), "Row 36: limited")
     return Hold("other_outcome", f"No row for this outcome: {last.detail}.")
 
 
-def _send_when_due(facts: Facts, allowed: Gate, why: str) -> Action:
+def _budget(facts: Facts) -> WindowCheck:
+    return replay_window.check_budget(facts.attempts, facts.profile, facts.now.moment)
+
+
+def _send_when_due(facts: Facts, allowed: WindowCheck, why: str) -> Action:
     if not allowed.open:
         return Hold(allowed.reason, f"{why}, but {allowed.why}.")
     if facts.due > facts.wall:
@@ -150,14 +151,14 @@ def _send_when_due(facts: Facts, allowed: Gate, why: str) -> Action:
 def _unknown(facts: Facts) -> Action:
     """At least one attempt may have had its effect."""
     last, profile = facts.last, facts.profile
-    allowed = gate.judge(facts.attempts, profile, due=facts.due, now=facts.now.moment)
+    allowed = replay_window.check_window(facts.attempts, profile, due=facts.due, now=facts.now.moment)
     if last is None:
         return Hold("other_outcome", "No dispatch is on record, yet an outcome is unknown.")
     silent = last.kind in (None, "no_outcome") if last.verdict is None else last.kind in ("no_outcome", "lost_answer")
     if last.kind == "rejected":
-        return asking.after_rejection(facts)
+        return status_rules.decide_after_rejection(facts)
     if last.kind == "raised":
-        return asking.after_raise(
+        return status_rules.decide_after_raise(
             facts, last, _send_when_due(facts, allowed, "The tool raised; its key protects a replay")
         )
     if not silent and last.kind not in ("gateway", "rate_limited"):
@@ -166,19 +167,19 @@ def _unknown(facts: Facts) -> Action:
         return _without_key(facts, allowed)
     if profile.asks and facts.counted and facts.counted[-1].answer == "in_progress":
         # Row 44.
-        return asking.poll(facts)
+        return status_rules.poll_again(facts)
     if last.kind == "gateway" and profile.asks and not facts.counted:
         return Query("Row 40: a gateway answered, so the status is asked with the original key.")
     row = {"gateway": "Row 40", "rate_limited": "Row 36"}.get(last.kind or "", "Rows 2, 8")
     return _send_when_due(facts, allowed, f"{row}: outcome unknown, the key is inside its window")
 
 
-def _without_key(facts: Facts, closed: Gate) -> Action:
+def _without_key(facts: Facts, closed: WindowCheck) -> Action:
     if not facts.profile.asks:
         return Hold(closed.reason, f"Row 49: an outcome is unknown; {closed.why}.")
     if closed.reason in ("no_key_no_status", "key_window_unknown"):
-        return asking.by_status(facts)
-    return asking.last_look(facts, closed)
+        return status_rules.decide_by_status(facts)
+    return status_rules.decide_last_look(facts, closed)
 
 
 def _read_again(facts: Facts) -> Action:
@@ -186,7 +187,7 @@ def _read_again(facts: Facts) -> Action:
     newest = facts.attempts[-1]
     if newest.kind in ("rejected", "other", "raised", "settled", "tls"):
         return Fail(newest, "A read was refused.")
-    if not gate.budget(facts.attempts, facts.profile, facts.now.moment).open:
+    if not _budget(facts).open:
         return Fail(newest, "A read was repeated as often as the profile allows.")
     if facts.due > facts.wall:
         return Wait(facts.due, "A read is repeated after a pause.")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from journal.clock import Moment
 from journal.models import Attempt, Evidence, Step
 from journal.providers.profile import Profile
-from journal.reconcile import replay_window as gate
+from journal.reconcile import replay_window
 from journal.reconcile.actions import Now
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
@@ -71,14 +71,14 @@ class Facts:
         """When the next dispatch may go out: after back-off and after what the provider asked for."""
         last, n = self.last, len(self.dispatched) - 1
         if self.unsent:
-            due = _after(self.unsent[-1], gate.backoff(self.key, len(self.unsent) - 1))
+            due = _after(self.unsent[-1], replay_window.compute_backoff(self.key, len(self.unsent) - 1))
         elif last is None:
             due = None
         elif last.kind in (None, "no_outcome"):
             # The restart was the pause; only a step that dies again and again is slowed.
-            due = _after(last, gate.backoff(self.key, n - 1)) if n else None
+            due = _after(last, replay_window.compute_backoff(self.key, n - 1)) if n else None
         else:
-            due = _after(last, gate.backoff(self.key, n))
+            due = _after(last, replay_window.compute_backoff(self.key, n))
         times = [due, last.retry_after_at if last else None]
         return max([one for one in times if one is not None], default=self.wall)
 
@@ -113,7 +113,7 @@ class Facts:
         moment = self.now.moment if at is None else _asked(at)
         if moment is None:
             return self.profile.horizon
-        small = gate.elapsed(gate.started(attempt), moment)[0]
+        small = replay_window.measure_elapsed(replay_window.read_start(attempt), moment)[0]
         return self.profile.horizon - (
             small if attempt.ended_at is None else min(small, moment.wall - attempt.ended_at)
         )
@@ -121,7 +121,7 @@ class Facts:
 
 def _after(attempt: Attempt, span: timedelta) -> datetime | None:
     base = attempt.ended_at or attempt.started_at
-    return None if base is None else gate.add(base, span)
+    return None if base is None else replay_window.add_span(base, span)
 
 
 def _asked(evidence: Evidence) -> Moment | None:

@@ -17,7 +17,7 @@ _BACKOFF_STEPS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class WindowCheck:
     """Open where `reason` is empty; else the hold reason that closes it, and why in one sentence."""
 
     reason: str = ""
@@ -28,7 +28,7 @@ class Gate:
         return not self.reason
 
 
-def add(moment: datetime, span: timedelta) -> datetime:
+def add_span(moment: datetime, span: timedelta) -> datetime:
     """The sum, or the last time there is: a window may be forever."""
     try:
         return moment + span
@@ -36,7 +36,7 @@ def add(moment: datetime, span: timedelta) -> datetime:
         return _LATEST
 
 
-def elapsed(started: Moment | None, now: Moment) -> tuple[timedelta, timedelta]:
+def measure_elapsed(started: Moment | None, now: Moment) -> tuple[timedelta, timedelta]:
     """The smaller and the larger reading of the time since `started` (law 8).
 
     Boot time counts only within one start of the machine. What cannot be read is 0 for a horizon, forever for a window.
@@ -50,7 +50,7 @@ def elapsed(started: Moment | None, now: Moment) -> tuple[timedelta, timedelta]:
     return min(by_wall, by_boot), max(by_wall, by_boot)
 
 
-def started(attempt: Attempt) -> Moment | None:
+def read_start(attempt: Attempt) -> Moment | None:
     """When an attempt was marked on disk; None where its cells cannot be read."""
     if attempt.started_at is None:
         return None
@@ -59,7 +59,7 @@ def started(attempt: Attempt) -> Moment | None:
     return Moment(attempt.started_at, attempt.started_boottime, attempt.os_boot_id or "")
 
 
-def backoff(key: str, n: int) -> timedelta:
+def compute_backoff(key: str, n: int) -> timedelta:
     """The n-th wait, n from 0: at most 1 s × 2ⁿ and 5 minutes, with full jitter that is the same at each reading."""
     fraction = int.from_bytes(hashlib.sha256(f"{key}/{n}".encode()).digest()[:8]) / 2**64
     longest = min(2.0 ** min(max(n, 0), _BACKOFF_STEPS), _BACKOFF_CAP)
@@ -71,45 +71,45 @@ def first_that_may_have_arrived(attempts: tuple[Attempt, ...]) -> Attempt | None
     return next((attempt for attempt in attempts if attempt.verdict != "not_sent"), None)
 
 
-def window_end(attempts: tuple[Attempt, ...], profile: Profile) -> datetime | None:
+def find_window_end(attempts: tuple[Attempt, ...], profile: Profile) -> datetime | None:
     """When automatic replay ends, by wall time; None where there is no window or nothing was dispatched."""
     first = first_that_may_have_arrived(attempts)
     if profile.window is None or first is None or first.started_at is None:
         return None
-    return add(first.started_at, profile.window)
+    return add_span(first.started_at, profile.window)
 
 
-def age(attempts: tuple[Attempt, ...], now: Moment) -> timedelta:
+def measure_age(attempts: tuple[Attempt, ...], now: Moment) -> timedelta:
     """The larger reading of the time since the first dispatch that may have arrived; 0 before any."""
     first = first_that_may_have_arrived(attempts)
-    return elapsed(started(first), now)[1] if first is not None else timedelta(0)
+    return measure_elapsed(read_start(first), now)[1] if first is not None else timedelta(0)
 
 
-def judge(attempts: tuple[Attempt, ...], profile: Profile, *, due: datetime, now: Moment) -> Gate:
+def check_window(attempts: tuple[Attempt, ...], profile: Profile, *, due: datetime, now: Moment) -> WindowCheck:
     """Gate G for a dispatch at `due` or now, whichever is later."""
     if not profile.keyed:
-        return Gate("no_key_no_status", "the provider takes no key")
+        return WindowCheck("no_key_no_status", "the provider takes no key")
     if profile.window is None:
-        return Gate("key_window_unknown", "the profile does not say how long the key is kept")
+        return WindowCheck("key_window_unknown", "the profile does not say how long the key is kept")
     wait = max(due - now.wall, timedelta(0))
-    old = age(attempts, now)
+    old = measure_age(attempts, now)
     # Both may be timedelta.max, so nothing is added to the window.
     if profile.window != timedelta.max and (old > profile.window or old + wait + profile.timeout > profile.window):
-        return Gate("key_window_closed", f"the key's window of {profile.window} no longer fits another request")
+        return WindowCheck("key_window_closed", f"the key's window of {profile.window} no longer fits another request")
     if old > profile.max_age:
-        return Gate("too_old", f"the first dispatch is older than {profile.max_age}")
+        return WindowCheck("too_old", f"the first dispatch is older than {profile.max_age}")
     return _budget(attempts, profile)
 
 
-def _budget(attempts: tuple[Attempt, ...], profile: Profile) -> Gate:
+def _budget(attempts: tuple[Attempt, ...], profile: Profile) -> WindowCheck:
     used = sum(attempt.verdict != "not_sent" for attempt in attempts)
     if used >= profile.max_attempts:
-        return Gate("attempts_used", f"{used} of {profile.max_attempts} dispatches are used")
-    return Gate()
+        return WindowCheck("attempts_used", f"{used} of {profile.max_attempts} dispatches are used")
+    return WindowCheck()
 
 
-def budget(attempts: tuple[Attempt, ...], profile: Profile, now: Moment) -> Gate:
+def check_budget(attempts: tuple[Attempt, ...], profile: Profile, now: Moment) -> WindowCheck:
     """Attempts and age alone: for a dispatch that needs no key because no effect is outstanding."""
-    if age(attempts, now) > profile.max_age:
-        return Gate("too_old", f"the first dispatch is older than {profile.max_age}")
+    if measure_age(attempts, now) > profile.max_age:
+        return WindowCheck("too_old", f"the first dispatch is older than {profile.max_age}")
     return _budget(attempts, profile)

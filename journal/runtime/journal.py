@@ -11,15 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from journal import codec
-from journal import exit_codes as exits
+from journal import codec, exit_codes
 from journal.effects import drive
 from journal.errors import StepkeeperError, UsageError
 from journal.http.secrets import Secrets
-from journal.inbox import mailbox as inbox
+from journal.ids import check_task_id
+from journal.inbox import mailbox
 from journal.inbox.apply import Applied
-from journal.models import Task as TaskRow
-from journal.providers.loader import load
+from journal.models import TaskRow
+from journal.providers.load import load_profiles
 from journal.providers.profile import Profile
 from journal.runtime.task import Task
 from journal.settle.context import Desk, look
@@ -28,8 +28,7 @@ from journal.settle.status_check import query
 from journal.steps.task_run import Session
 from journal.store.sql import boots, intents, requests, steps, tasks
 from journal.store.writer import Store
-from journal.task_ids import check_task_id
-from journal.tools import by_name
+from journal.tools import index_tools
 from journal.writer_lock import WAIT_SECONDS
 
 _log = logging.getLogger("journal")
@@ -57,9 +56,9 @@ class Journal:
         keep_prompt: bool = False,
     ) -> None:
         self.agent = agent
-        self.tools = by_name(tools)
+        self.tools = index_tools(tools)
         self.handlers = dict(handlers or {})
-        self.profiles: Mapping[str, Profile] = load(providers)
+        self.profiles: Mapping[str, Profile] = load_profiles(providers)
         self.stopping = False
         self._check_profiles()
         self._keep_prompt = keep_prompt
@@ -69,11 +68,11 @@ class Journal:
         self._open: dict[str, Task] = {}
         self._mutex = threading.Lock()
         self._suspect = threading.Lock()
-        exits.install()
+        exit_codes.install_exit_hooks()
         self.store = Store(Path(path), agent=agent, role="agent", wait=wait)
         self.path = self.store.path
         try:
-            self._secrets.learn(self.store.read(requests.references))
+            self._secrets.learn(self.store.read(requests.list_references))
         except BaseException as error:
             # Nobody gets this journal, so nobody could close it, and a second try would find it busy.
             self.store.close(ended=f"exception: {type(error).__name__}")
@@ -96,7 +95,7 @@ class Journal:
             raise UsageError(f"Handler {handler}: {error}.", hint="Submit what its parameters take.") from error
         text = codec.dumps(input, what="input")
         self._secrets.refuse(f"{task_id}\n{text}", f"Task {task_id}")
-        row: TaskRow = self.store.write(lambda tx: tasks.submit(tx, task_id, handler, text, self.agent), sync=True)
+        row: TaskRow = self.store.write(lambda tx: tasks.submit_task(tx, task_id, handler, text, self.agent), sync=True)
         return row
 
     def task(self, task_id: str) -> Task:
@@ -108,7 +107,7 @@ class Journal:
         report = RecoveryReport()
         told = [step for applied in self.take_messages(report) for step in self._asked(applied)]
         # Each step once, also one that messages are about: the report counts steps.
-        wanted = dict.fromkeys([*told, *self.store.read(intents.unresolved)])
+        wanted = dict.fromkeys([*told, *self.store.read(intents.list_unresolved)])
         recover_steps(self.desk("recover"), list(wanted), report, skip=self._is_no_more)
         return report
 
@@ -133,7 +132,7 @@ class Journal:
     def recover_task(self, task_id: str) -> RecoveryReport:
         """`recover` for one task and its branches."""
         report = RecoveryReport()
-        wanted = self.store.read(lambda tx: intents.unresolved_below(tx, task_id))
+        wanted = self.store.read(lambda tx: intents.list_unresolved_below(tx, task_id))
         recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
         for line in report.lines:
             _log.info("recovered: %s", line)
@@ -165,7 +164,10 @@ class Journal:
             if task_id in self._open:
                 raise UsageError(f"Task {task_id}: it is open in this process already.", hint="Open a task once.")
             run, stored = self.store.write(
-                lambda tx: (tasks.start(tx, task_id, agent=self.agent, parent_id=parent_id), steps.count(tx, task_id)),
+                lambda tx: (
+                    tasks.start_task(tx, task_id, agent=self.agent, parent_id=parent_id),
+                    steps.count_steps(tx, task_id),
+                ),
                 sync=False,
             )
             session = Session(
@@ -219,7 +221,7 @@ class Journal:
                 drive(query(self.desk("recover"), seen))
         except StepkeeperError:
             return  # the hold it wrote says what is missing
-        self.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)
+        self.store.write(lambda tx: tasks.requeue_task(tx, task_id), sync=False)
 
     def _is_no_more(self, task_id: str) -> bool:
         # Not recovery's any more: its own run settles it, or the next boot.
@@ -227,7 +229,7 @@ class Journal:
 
     def runs_by_itself(self, task_id: str) -> bool:
         """Whether a handler of this agent runs the task, or what it is a branch of."""
-        root = self.store.read(lambda tx: tasks.root(tx, task_id))
+        root = self.store.read(lambda tx: tasks.find_root(tx, task_id))
         return root is not None and root.handler in self.handlers and root.handler is not None
 
     def _check_profiles(self) -> None:
@@ -250,4 +252,4 @@ def post_submit(path: str | Path, handler: str, /, *, task_id: str, **input: Any
     """
     check_task_id(task_id)
     stored = codec.loads(codec.dumps(input, what="input"))
-    return inbox.post(Path(path), {"kind": "submit", "handler": handler, "task_id": task_id, "input": stored})
+    return mailbox.post_message(Path(path), {"kind": "submit", "handler": handler, "task_id": task_id, "input": stored})

@@ -15,13 +15,11 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from journal import codec
-from journal import event_loop as threads
+from journal import codec, event_loop
 from journal.errors import JournalFailed, StepkeeperError, StepUnwritten, leaves
 from journal.http.secrets import Secrets
 from journal.inbox.apply import Applied
-from journal.models import Task as TaskRow
-from journal.models import WaitReason
+from journal.models import TaskRow, WaitReason
 from journal.runtime.task import Interrupted, Task
 from journal.runtime.worker_pool import Hands
 from journal.settle.recovery import RecoveryReport
@@ -91,8 +89,8 @@ class Server:
     def _recover(self) -> None:
         """Note what the boots before left and no run is about to come by; messages about it come first."""
         store = self._journal.store
-        due = {task.task_id for task in store.read(lambda tx: tasks.due(tx, _ALL))}
-        roots = [self._root(task_id) for task_id, _ in store.read(intents.unresolved)]
+        due = {task.task_id for task in store.read(lambda tx: tasks.list_due_tasks(tx, _ALL))}
+        roots = [self._root(task_id) for task_id, _ in store.read(intents.list_unresolved)]
         for task_id in dict.fromkeys(roots):
             # What was held by the time, the environment or the code of an earlier boot may be settled by this one.
             if task_id not in due or not self._journal.runs_by_itself(task_id):
@@ -122,7 +120,7 @@ class Server:
 
     def _settle_what_no_run_comes_by(self) -> None:
         """Settle the due intents of a script's task, or of one whose handler is gone: once for each due time."""
-        for root, handler, at in self._journal.store.read(intents.due):
+        for root, handler, at in self._journal.store.read(intents.list_due):
             if handler not in self._journal.handlers and self._settled.get(root) != at:
                 self._settled[root] = at
                 self._waiting.append((root, partial(self._journal.recover_task, root)))
@@ -143,12 +141,12 @@ class Server:
         return name, partial(self._journal.follow, applied, RecoveryReport())
 
     def _root(self, task_id: str) -> str:
-        found = self._journal.store.read(lambda tx: tasks.root(tx, task_id))
+        found = self._journal.store.read(lambda tx: tasks.find_root(tx, task_id))
         return task_id if found is None else found.task_id
 
     def _due(self) -> list[TaskRow]:
         # Those that run already are among them.
-        return self._journal.store.read(lambda tx: tasks.due(tx, self._runs.free * 2 + self._runs.busy))
+        return self._journal.store.read(lambda tx: tasks.list_due_tasks(tx, self._runs.free * 2 + self._runs.busy))
 
     def _failed(self, name: str, error: BaseException) -> None:
         if isinstance(error, JournalFailed):
@@ -171,13 +169,13 @@ def run_task(journal: Journal, row: TaskRow) -> None:
 
     Raises what kept the task from being settled or opened, and what kept its end from being recorded.
     """
-    current = journal.store.read(lambda tx: tasks.find(tx, row.task_id))
+    current = journal.store.read(lambda tx: tasks.find_task(tx, row.task_id))
     if current is None or current.status not in ("queued", "running", "waiting"):
         return  # it ended between the look and this start
     function = journal.handlers.get(row.handler or "")
     if function is None:
         reason = WaitReason("no_handler", detail=row.handler)
-        journal.store.write(lambda tx: tasks.wait(tx, row.task_id, reason, None), sync=False)
+        journal.store.write(lambda tx: tasks.put_task_aside(tx, row.task_id, reason, None), sync=False)
         return
     # What an older boot left of this task and its branches comes first, from the stored bytes, whatever the code says.
     try:
@@ -192,7 +190,7 @@ def run_task(journal: Journal, row: TaskRow) -> None:
     if inspect.iscoroutinefunction(function):
         # How the handler ended is on disk by then; an exit in an asyncio task of its own leaves the loop once more.
         with contextlib.suppress(SystemExit, KeyboardInterrupt):
-            threads.run(_run_async(journal, row.task_id, function, arguments))
+            event_loop.run_coroutine(_run_async(journal, row.task_id, function, arguments))
         return
     task = journal.open_task(row.task_id)
     try:

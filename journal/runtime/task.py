@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from journal import codec
-from journal import event_loop as threads
+from journal import codec, event_loop
 from journal.effects import Steps, drive, drive_async
 from journal.errors import (
     Diverged,
@@ -28,14 +27,14 @@ from journal.errors import (
     leaves,
 )
 from journal.http.frozen_request import MissingReference
-from journal.reply import call_of
+from journal.ids import check_task_id, check_text
+from journal.reply import read_call
 from journal.runtime.task_end import record_end, stored_end
 from journal.steps.model_step import model_step, prompt_of
 from journal.steps.model_tool_call import called_step
 from journal.steps.task_run import Session
 from journal.steps.tool_step import tool_step
 from journal.store.sql import tasks
-from journal.task_ids import check_task_id, check_text
 from journal.tools import Tool, require_tool
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class Task:
                     f"Task {self.task_id}: act met an async tool inside an event loop.",
                     hint="Make the function that chooses async too, and await act.",
                 )
-            return threads.run(output)
+            return event_loop.run_coroutine(output)
         except StepFailed as error:
             return error
         finally:
@@ -143,7 +142,7 @@ class Task:
             )
         child_id = f"{self.task_id}/{name}"
         check_task_id(child_id)
-        if self._journal.store.read(lambda tx: tasks.find(tx, child_id)) is None:
+        if self._journal.store.read(lambda tx: tasks.find_task(tx, child_id)) is None:
             self._session.desk.secrets.refuse(name, f"Branch of {self.task_id}")
         self._branches.add(name)
         return self._journal.open_task(child_id, parent_id=self.task_id)
@@ -170,7 +169,7 @@ class Task:
 
     def _answer(self, call: Any) -> Any:
         """Run one call of a Reply; a tool that fails, or a call that is refused, is answered with StepFailed."""
-        name, _ = call_of(call)
+        name, _ = read_call(call)
         tool = self._journal.tools.get(name)
         index = self._take_index(name)
         try:

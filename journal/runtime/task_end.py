@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from journal import clock
-from journal import stored_errors as failures
+from journal import clock, stored_errors
 from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, leaves
 from journal.http.frozen_request import MissingReference
 from journal.models import WaitReason
-from journal.reconcile import replay_window as gate
+from journal.reconcile import replay_window
 from journal.steps.task_run import Session
-from journal.store.sql import runs, starts, steps, tasks
+from journal.store.sql import steps, tasks
 from journal.store.transaction import Transaction
 
 # When a task that failed beside a step without outcome is looked at again.
@@ -29,13 +28,13 @@ def stored_end(session: Session, cause: BaseException | None, output: object) ->
     transaction, or it would hold up every step.
     """
     secrets = session.desk.secrets
-    return secrets.stored(output)[0] if cause is None else failures.to_json(cause, hide=secrets.hide)
+    return secrets.stored(output)[0] if cause is None else stored_errors.dump_error(cause, hide=secrets.hide)
 
 
 def record_end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> None:
     """Record the end of a run: `cause` is what left it, None where it returned; `stored` is by `stored_end`."""
     session.note_served(tx)
-    runs.end(tx, session.task_id, session.run, _end(tx, session, cause, stored))
+    tasks.end_run(tx, session.task_id, session.run, _end(tx, session, cause, stored))
 
 
 def _end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> str:
@@ -49,20 +48,20 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, stored:
         reason, until = min(waits, key=_soonest)
         if until is None:
             # What waits for a decision hides no intent of another branch, which needs none.
-            intent = tasks.first_pending(tx, task_id, intents_only=True)
+            intent = tasks.find_pending_step(tx, task_id, intents_only=True)
             until = None if intent is None else _by_itself(tx, *intent[2:])
-        tasks.wait(tx, task_id, reason, until)
+        tasks.put_task_aside(tx, task_id, reason, until)
         return reason.kind
-    pending = tasks.first_pending(tx, task_id)
+    pending = tasks.find_pending_step(tx, task_id)
     if pending is not None:
         # Ended tasks are not recovered, so one with an open step does not end: that is settled, then it runs again.
         reason = WaitReason("unresolved", pending[0], pending[1])
-        tasks.wait(tx, task_id, reason, _by_itself(tx, *pending[2:]))
+        tasks.put_task_aside(tx, task_id, reason, _by_itself(tx, *pending[2:]))
         return "unresolved"
     if cause is not None:
-        tasks.fail(tx, task_id, stored)
+        tasks.fail_task(tx, task_id, stored)
         return "failed"
-    tasks.complete(tx, task_id, stored)
+    tasks.complete_task(tx, task_id, stored)
     return "completed"
 
 
@@ -102,13 +101,13 @@ def _caught_up(tx: Transaction) -> datetime:
 
 
 def _interruption(tx: Transaction, session: Session, cause: BaseException) -> _Wait:
-    task = tasks.find(tx, session.task_id)
+    task = tasks.find_task(tx, session.task_id)
     # A branch is run by what it is a branch of, at no time of its own.
     is_root = task is None or task.parent_id is None
     if session.desk.stopping():
         return WaitReason("interrupted"), clock.wall() if is_root else None
-    pause = gate.backoff(session.task_id, starts.breaks(tx, session.task_id))
-    return WaitReason(starts.BROKEN_OFF, detail=type(cause).__name__), clock.wall() + pause if is_root else None
+    pause = replay_window.compute_backoff(session.task_id, tasks.count_breaks(tx, session.task_id))
+    return WaitReason(tasks.BROKEN_OFF, detail=type(cause).__name__), clock.wall() + pause if is_root else None
 
 
 def _soonest(wait: _Wait) -> tuple[bool, datetime, bool]:

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from journal import clock, codec
 from journal.effects import Steps, Write
-from journal.errors import OutcomeUnknown, ProfileError, StepHeld, StepkeeperError, StepWaiting
-from journal.http import frozen_request as freeze
+from journal.errors import OutcomeUnknown, StepHeld, StepkeeperError, StepWaiting
+from journal.http import frozen_request
 from journal.http.secrets import Secrets
 from journal.models import Attempt, Evidence, FrozenRequest, Step
-from journal.providers.profile import Profile
+from journal.providers.parse import read_stored_profile
 from journal.reconcile.actions import Now
 from journal.settle.dispatch import Intent
 from journal.store.sql import attempts, decisions, evidence, requests, steps
@@ -76,40 +76,31 @@ class Snapshot:
 
 def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
     """Read a step with all that bears on it."""
-    step = steps.find(tx, task_id, step_index)
+    step = steps.find_step(tx, task_id, step_index)
     assert step is not None
-    step = replace(step, decision=decisions.unused(tx, task_id, step_index))
-    profile, unreadable = _profile(step, steps.profile_json(tx, task_id, step_index))
-    made = requests.find(tx, task_id, step_index, step.key_generation)
-    sent = attempts.of_step(tx, task_id, step_index)
+    step = replace(step, decision=decisions.find_unused_approval(tx, task_id, step_index))
+    profile, unreadable = read_stored_profile(step.provider, steps.find_profile_json(tx, task_id, step_index))
+    made = requests.find_request(tx, task_id, step_index, step.key_generation)
+    sent = attempts.list_attempts(tx, task_id, step_index)
     return Snapshot(
         step=step,
         intent=Intent(
             step=step,
             profile=profile,
-            request=None if made is None else freeze.as_sent(made, _marks(tx, sent)),
+            request=None if made is None else frozen_request.as_sent(made, _marks(tx, sent)),
         ),
         attempts=sent,
-        evidence=evidence.of_step(tx, task_id, step_index),
+        evidence=evidence.list_evidence(tx, task_id, step_index),
         now=Now(clock.moment(), clock.parse(tx.newest) if tx.newest else None, tx.boot),
         made=made,
         unreadable=unreadable,
     )
 
 
-def _profile(step: Step, stored: str | None) -> tuple[Profile, str]:
-    name = step.provider or "python"
-    try:
-        return Profile.from_dict(name, codec.loads(stored) if stored else {}), ""
-    except (ProfileError, ValueError, TypeError, AttributeError) as error:
-        # A stricter lint, or a word of a newer version: one step's business, not that of all others.
-        return Profile.from_dict(name, {}), error.message if isinstance(error, ProfileError) else f"{name}: {error}"
-
-
 def _marks(tx: Transaction, sent: list[Attempt]) -> dict[str, str] | None:
     """The new marks of the newest attempt that may have arrived; None where none may have."""
     last = next((attempt for attempt in reversed(sent) if attempt.verdict != "not_sent"), None)
-    return None if last is None else requests.sent_with(tx, last.task_id, last.step_index, last.attempt)
+    return None if last is None else requests.find_sent_marks(tx, last.task_id, last.step_index, last.attempt)
 
 
 def tool_lacks(desk: Desk, intent: Intent, *, asks: bool = False) -> str | None:
@@ -155,8 +146,8 @@ def hold(desk: Desk, step: Step, reason: str, why: str, *, arrived: bool = True)
     """
 
     def put_aside(tx: Transaction) -> None:
-        decisions.expire_old(tx, step.task_id, step.step_index)
-        steps.hold(tx, step.task_id, step.step_index, reason, why)
+        decisions.expire_approvals(tx, step.task_id, step.step_index)
+        steps.hold_step(tx, step.task_id, step.step_index, reason, why)
 
     yield Write(desk.store, put_aside, sync=True)
     kind = StepHeld if reason in _KNOWN_OUTCOME or not arrived else OutcomeUnknown

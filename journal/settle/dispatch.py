@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from journal import clock, codec
-from journal import stored_errors as failures
+from journal import clock, codec, stored_errors
 from journal.effects import Call, NotCalled, Steps, Write
 from journal.errors import NoEffect
+from journal.http.frozen_request import MissingReference
 from journal.http.secrets import Secrets
 from journal.models import Evidence, FrozenRequest, Step
 from journal.providers.classify import Outcome
@@ -81,7 +81,7 @@ def record(
     """
     text, complete = output
     plain = outcome.verdict == "applied" and outcome.kind == "accepted"
-    settled = attempts.settle(
+    settled = attempts.settle_attempt(
         tx,
         mark,
         verdict=outcome.verdict,
@@ -97,14 +97,14 @@ def record(
     if plain:
         duration = max(0.0, clock.boot_seconds() - mark.boottime)
         complete = complete and outcome.has_output
-        if steps.commit(tx, mark.task_id, mark.step_index, text, complete=complete, duration=duration):
+        if steps.commit_step(tx, mark.task_id, mark.step_index, text, complete=complete, duration=duration):
             return text
     return None
 
 
 def _keep_late_outcome(tx: Transaction, step: Step, mark: Mark, outcome: Outcome) -> None:
     moment = clock.moment()
-    evidence.add(
+    evidence.append_evidence(
         tx,
         Evidence(
             task_id=step.task_id,
@@ -122,18 +122,18 @@ def _keep_late_outcome(tx: Transaction, step: Step, mark: Mark, outcome: Outcome
 
 
 def _send_request(store: Store, secrets: Secrets, intent: Intent, mark: Mark) -> Outcome:
-    from journal.http import client as http
+    from journal.http import client
 
     assert intent.request is not None
     try:
-        return http.send(
+        return client.send_request(
             intent.request,
             profile=intent.profile,
             redispatch=mark.redispatch,
             guard=lambda: stale(store, mark),
             secrets=secrets,
         )
-    except http.MissingReference as error:
+    except MissingReference as error:
         # The environment changed since it was looked at; nothing was opened.
         return Outcome(verdict="not_sent", kind="stale", detail=error.message)
 
@@ -150,9 +150,9 @@ def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: 
     try:
         value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except NoEffect as error:
-        return _failed(failures.to_json(error, hide=secrets.hide), verdict="no_effect", kind="rejected")
+        return _failed(stored_errors.dump_error(error, hide=secrets.hide), verdict="no_effect", kind="rejected")
     except Exception as error:
-        return _failed(failures.to_json(error, hide=secrets.hide), verdict="unknown", kind="raised")
+        return _failed(stored_errors.dump_error(error, hide=secrets.hide), verdict="unknown", kind="raised")
     return Outcome(verdict="applied", kind="accepted", output=value, has_output=True)
 
 

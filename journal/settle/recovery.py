@@ -21,11 +21,10 @@ from journal.effects import drive
 from journal.errors import StepHeld, StepWaiting, TaskCancelled
 from journal.http.frozen_request import MissingReference
 from journal.http.secrets import Secrets
-from journal.inbox import apply as messages
-from journal.inbox import mailbox as inbox
-from journal.inbox.apply import Applied, Malformed
+from journal.inbox import mailbox
+from journal.inbox.apply import Applied, Malformed, apply_message
 from journal.models import WaitReason
-from journal.providers.status import StatusAnswer
+from journal.providers.status_answer import StatusAnswer
 from journal.reconcile.actions import Now
 from journal.settle.context import AskFirst, Desk, NotHere, Snapshot, look
 from journal.settle.settle import settle
@@ -63,12 +62,12 @@ def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: Recove
     Raises sqlite3.Error where not even the first can be written; else what could be is returned, and the others wait.
     """
     found: list[Applied] = []
-    for message in inbox.pending(store.path):
+    for message in mailbox.list_messages(store.path):
         try:
-            apply = partial(messages.apply, message=message, agent=agent, secrets=secrets)
+            apply = partial(apply_message, message=message, agent=agent, secrets=secrets)
             applied = store.write(apply, sync=True)
         except Malformed as error:
-            inbox.set_aside(message)
+            mailbox.set_message_aside(message)
             report.lines.append(f"message {message.path.name}: refused: {secrets.hide(str(error))}")
             _log.warning("%s", report.lines[-1])
             continue
@@ -80,7 +79,7 @@ def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: Recove
             _log.warning("%s", report.lines[-1])
             break
         # A kill before this line leaves the file; applying it again changes nothing.
-        inbox.remove(message)
+        mailbox.remove_message(message)
         report.messages += 1
         report.lines.append(applied.sentence)
         _log.log(logging.WARNING if applied.refused else logging.INFO, "message: %s", applied.sentence)
@@ -133,11 +132,11 @@ def _recover_step(desk: Desk, task_id: str, index: int, report: RecoveryReport) 
         report.lines.append(f"{name}: left to its agent: {error.message}")
         if desk.mode == "recover":
             # What is left is its tool's to run: its task must not wait for anybody else.
-            desk.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)
+            desk.store.write(lambda tx: tasks.requeue_task(tx, task_id), sync=False)
     else:
         report.settled += 1
         report.lines.append(f"{name}: {step.status}")
-        desk.store.write(lambda tx: tasks.requeue(tx, task_id), sync=False)
+        desk.store.write(lambda tx: tasks.requeue_task(tx, task_id), sync=False)
     return False
 
 
@@ -166,12 +165,12 @@ def reconcile_file(
 
 def ask_provider(seen: Snapshot, secrets: Secrets) -> tuple[Now, StatusAnswer]:
     """One HTTP status query for a step, and the moment it was asked."""
-    from journal.http import client as http
+    from journal.http import client
 
     assert seen.intent.request is not None
     assert seen.step.idempotency_key is not None
     asked = Now(clock.moment(), None, seen.now.boot)
-    answer = http.ask_status(
+    answer = client.ask_status(
         seen.intent.request, profile=seen.intent.profile, key=seen.step.idempotency_key, secrets=secrets
     )
     return asked, answer
@@ -210,10 +209,10 @@ def _visit(
 ) -> _Visit:
     store = Store(path, agent="", role=role, wait=wait)
     try:
-        secrets.learn(store.read(requests.references))
-        apply_messages(store, agent=store.read(boots.agent_name), secrets=secrets, report=report)
+        secrets.learn(store.read(requests.list_references))
+        apply_messages(store, agent=store.read(boots.read_agent_name), secrets=secrets, report=report)
         desk = Desk(store, {}, secrets, epoch=lambda: 0, mode="visit", max_wait=timedelta(0))
-        unresolved = dict.fromkeys(store.read(intents.unresolved))
+        unresolved = dict.fromkeys(store.read(intents.list_unresolved))
         wanted = list(unresolved) if todo is None else [at for at in todo if at in unresolved]
         asking: list[tuple[str, int]] = []
         began = time.monotonic()
@@ -233,22 +232,22 @@ def _ask_and_post(path: Path, seen: Snapshot, secrets: Secrets, report: Recovery
         report.left += 1
         report.lines.append(f"step {seen.step.step_index} of {seen.step.task_id}: left to its agent: {error.message}")
         return False
-    inbox.post(path, evidence_message(seen, asked, answer, secrets))
+    mailbox.post_message(path, evidence_message(seen, asked, answer, secrets))
     return True
 
 
 def _put_off(tx: Transaction, task_id: str, index: int, until: datetime) -> None:
-    task = tasks.find(tx, task_id)
+    task = tasks.find_task(tx, task_id)
     # A crashed task whose intent is due later must be found by its due time, not run at once.
     if task is not None and task.status in ("running", "waiting", "queued") and task.boot != tx.boot:
-        tasks.wait(tx, task_id, WaitReason("due", task_id, index), until)
+        tasks.put_task_aside(tx, task_id, WaitReason("due", task_id, index), until)
 
 
 def _look_again(tx: Transaction, task_id: str, index: int) -> None:
     """Have what a clock holds that went back decided anew, by nobody, once the time has caught up."""
     until = clock.parse(max(tx.newest, tx.now))
     _put_off(tx, task_id, index, until)
-    root = tasks.root(tx, task_id)
+    root = tasks.find_root(tx, task_id)
     # A branch is run by its root alone, which may wait for a person.
     if root is not None and root.status == "waiting" and root.next_attempt_at is None:
-        tasks.wait(tx, root.task_id, root.wait or WaitReason("due", task_id, index), until)
+        tasks.put_task_aside(tx, root.task_id, root.wait or WaitReason("due", task_id, index), until)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from journal import clock
-from journal import stored_errors as failures
+from journal import clock, stored_errors
 from journal.effects import Read, Sleep, Steps, Write
-from journal.http import frozen_request as freeze
+from journal.http import frozen_request
 from journal.http.secrets import Secrets
 from journal.models import Attempt, Step
-from journal.reconcile import decide as reconcile
+from journal.reconcile import decide
 from journal.reconcile.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
 from journal.settle.context import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, tool_lacks, waiting
 from journal.settle.dispatch import dispatch
@@ -58,7 +57,7 @@ def _changed_since(desk: Desk, epoch: int) -> Callable[[], bool]:
 
 
 def _judge(seen: Snapshot) -> Action:
-    action = reconcile.decide(seen.step, seen.attempts, seen.evidence, seen.intent.profile, seen.now)
+    action = decide.decide(seen.step, seen.attempts, seen.evidence, seen.intent.profile, seen.now)
     depends = action.reason not in _PLAIN_HOLDS if isinstance(action, Hold) else isinstance(action, Send | Query)
     if seen.unreadable and depends:
         return Hold("profile_missing", seen.unreadable)
@@ -88,14 +87,14 @@ def _act(desk: Desk, seen: Snapshot, action: Action, deadline: datetime, woken: 
         case Query():
             yield from query(desk, seen)
         case Wait(until=until):
-            yield Write(store, lambda tx: steps.schedule(tx, task_id, index, until))
+            yield Write(store, lambda tx: steps.schedule_step(tx, task_id, index, until))
             if desk.mode != "task" or until > deadline or desk.stopping():
                 raise waiting(step, until)
             yield Sleep(until, woken)
         case Adopt():
             yield Write(store, lambda tx: _adopt(tx, step, action, desk.secrets), outcome=True)
         case Fail(attempt=attempt):
-            yield Write(store, lambda tx: steps.end(tx, task_id, index, "failed", failure_of(attempt, step)))
+            yield Write(store, lambda tx: steps.end_step(tx, task_id, index, "failed", failure_of(attempt, step)))
         case Hold(reason=reason, why=why):
             arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
             yield from hold(desk, step, reason, why, arrived=arrived)
@@ -120,17 +119,17 @@ def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
 def _mark(tx: Transaction, seen: Snapshot, environ: Mapping[str, str]) -> Mark | None:
     """The dispatching mark, using up the approval that made this send; None when nothing may be sent."""
     step = seen.step
-    tasks.unless_cancelled(tx, step.task_id)
+    tasks.require_uncancelled(tx, step.task_id)
     fresh = look(tx, step.task_id, step.step_index)
     decision = fresh.step.decision
     if decision != step.decision:
         # Decided, or expired, since it was looked at: late is never, and what was not seen is looked at first.
-        decisions.expire_old(tx, step.task_id, step.step_index)
+        decisions.expire_approvals(tx, step.task_id, step.step_index)
         return None
     if not isinstance(_judge(fresh), Send):
         # Since it was looked at another thread has sent or ended it, or its time is over.
         return None
-    mark = attempts.mark(
+    mark = attempts.mark_dispatch(
         tx,
         step.task_id,
         step.step_index,
@@ -139,9 +138,11 @@ def _mark(tx: Transaction, seen: Snapshot, environ: Mapping[str, str]) -> Mark |
     )
     if fresh.made is not None:
         # Where it goes now, not where it was made to go, is what a later replay must not leave.
-        requests.note_sent(tx, mark.task_id, mark.step_index, mark.attempt, freeze.new_marks(fresh.made, environ))
+        requests.note_sent_marks(
+            tx, mark.task_id, mark.step_index, mark.attempt, frozen_request.new_marks(fresh.made, environ)
+        )
     if decision is not None:
-        decisions.consume(tx, decision.message_id, mark.attempt)
+        decisions.consume_approval(tx, decision.message_id, mark.attempt)
     return mark
 
 
@@ -152,17 +153,17 @@ def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
         lacks = tool_lacks(desk, intent)
         return None if lacks is None else ("tool_missing", lacks)
     try:
-        freeze.resolve(intent.request, desk.secrets.environ)
+        frozen_request.resolve_request(intent.request, desk.secrets.environ)
         if intent.step.decision is None:
-            freeze.require_unchanged(intent.request, desk.secrets.environ)
-    except freeze.MissingReference as error:
+            frozen_request.require_unchanged(intent.request, desk.secrets.environ)
+    except frozen_request.MissingReference as error:
         return error.hold_reason, str(error)
     return None
 
 
 def _adopt(tx: Transaction, step: Step, action: Adopt, secrets: Secrets) -> None:
     known = action.output_json is not None
-    steps.commit(
+    steps.commit_step(
         tx,
         step.task_id,
         step.step_index,
@@ -176,4 +177,4 @@ def failure_of(attempt: Attempt, step: Step) -> str:
     """The failure to store for a step whose attempt surely had no effect."""
     if attempt.output_json is not None:
         return attempt.output_json
-    return failures.rejected(attempt.http_status, attempt.detail or f"{step.tool_name} was refused")
+    return stored_errors.dump_rejection(attempt.http_status, attempt.detail or f"{step.tool_name} was refused")

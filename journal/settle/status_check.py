@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from journal import clock
-from journal import stored_errors as failures
+from journal import clock, stored_errors
 from journal.effects import Call, Steps, Write
-from journal.http import frozen_request as freeze
+from journal.http import frozen_request
 from journal.http.secrets import Secrets
 from journal.models import Evidence, Step
-from journal.providers.status import StatusAnswer
+from journal.providers.status_answer import StatusAnswer
 from journal.settle.context import QUARANTINE_STARTS, AskFirst, Desk, NotHere, Snapshot, hold, tool_lacks
 from journal.settle.dispatch import Intent
 from journal.settle.quarantine import turn
-from journal.store.sql import evidence, starts
+from journal.store.sql import evidence, steps
 from journal.store.transaction import Transaction
 from journal.tools import Call as ToolCall
 from journal.tools import Tool
@@ -36,7 +35,7 @@ def query(desk: Desk, seen: Snapshot) -> Steps[None]:
         yield from hold(desk, step, "quarantined", f"Its status= function ended its process {deaths} times.")
     with (yield from turn(desk, step, deaths)):
         # On disk before the agent's code runs: what kills the process here is counted too.
-        yield Write(desk.store, lambda tx: starts.count(tx, step.task_id, step.step_index))
+        yield Write(desk.store, lambda tx: steps.count_start(tx, step.task_id, step.step_index))
         yield from _query(desk, seen, by_tool=True)
 
 
@@ -48,11 +47,11 @@ def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
         answer = yield from _ask(seen.intent, desk.tools.get(step.tool_name), desk.secrets, newest)
     except GeneratorExit:
         raise
-    except freeze.MissingReference as error:
+    except frozen_request.MissingReference as error:
         answer = yield from _not_asked(desk, step, error)
     except BaseException:
         if by_tool:
-            yield Write(desk.store, lambda tx: starts.uncount(tx, step.task_id, step.step_index))
+            yield Write(desk.store, lambda tx: steps.uncount_start(tx, step.task_id, step.step_index))
         raise
     answered = clock.wall()
     found = Evidence(
@@ -70,16 +69,16 @@ def _query(desk: Desk, seen: Snapshot, *, by_tool: bool) -> Steps[None]:
     )
 
     def keep(tx: Transaction) -> None:
-        evidence.add(tx, found, answered_at=answered)
+        evidence.append_evidence(tx, found, answered_at=answered)
         if by_tool:
-            starts.uncount(tx, step.task_id, step.step_index)
+            steps.uncount_start(tx, step.task_id, step.step_index)
 
     yield Write(desk.store, keep)
 
 
-def _not_asked(desk: Desk, step: Step, error: freeze.MissingReference) -> Steps[StatusAnswer]:
+def _not_asked(desk: Desk, step: Step, error: frozen_request.MissingReference) -> Steps[StatusAnswer]:
     """Hold a step whose provider this process cannot ask. Where a person approved a replay, nothing was learned."""
-    if step.decision is not None and isinstance(error, freeze.ChangedReference):
+    if step.decision is not None and isinstance(error, frozen_request.ChangedReference):
         return StatusAnswer(answer="unknown", detail=error.message)
     yield from hold(desk, step, error.hold_reason, str(error))
     raise AssertionError("a hold is raised")
@@ -96,7 +95,7 @@ def _ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> S
         try:
             output = yield Call(lambda: tool.ask_status(call, step.arguments_json or "{}"))
         except Exception as error:
-            shown = failures.text_of(error, hide=secrets.hide)
+            shown = stored_errors.error_text(error, hide=secrets.hide)
             return StatusAnswer(answer="unknown", detail=f"status= raised {type(error).__name__}: {shown}")
         if output is None:
             return StatusAnswer(answer="absent", detail="status= found nothing under this key")
@@ -105,9 +104,9 @@ def _ask(intent: Intent, tool: Tool | None, secrets: Secrets, attempt: int) -> S
     assert request is not None
 
     def over_http() -> StatusAnswer:
-        from journal.http import client as http
+        from journal.http import client
 
-        return http.ask_status(request, profile=profile, key=key, secrets=secrets)
+        return client.ask_status(request, profile=profile, key=key, secrets=secrets)
 
     answer: StatusAnswer = yield Call(over_http)
     return answer

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from journal import codec
-from journal import stored_errors as failures
+from journal import codec, stored_errors
 from journal.errors import InvalidArguments
 from journal.models import Step
 from journal.store.sql.steps import NewStep
@@ -57,7 +56,11 @@ def difference(step: Step, new: NewStep, defaults: Mapping[str, Any], *, registe
 
 
 def _was_refused(step: Step) -> bool:
-    return step.status == "failed" and step.effect != "model" and failures.told(step.error_json)[0] == _REFUSAL
+    return (
+        step.status == "failed"
+        and step.effect != "model"
+        and stored_errors.describe_failure(step.error_json)[0] == _REFUSAL
+    )
 
 
 def _first(path: str, stored: Any, now: Any) -> tuple[str, Any, Any] | None:

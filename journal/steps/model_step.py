@@ -8,18 +8,17 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from journal import clock, codec, keys, usage
-from journal import stored_errors as failures
+from journal import clock, codec, ids, stored_errors, usage
 from journal.effects import Call, Read, Sleep, Steps, Write
 from journal.errors import InvalidArguments, StepWaiting
 from journal.http.secrets import Secrets
 from journal.models import Step
-from journal.reply import Reply, storable_calls
+from journal.reply import Reply, store_calls
 from journal.settle.settle import settle
 from journal.steps.read_step import again, decided, fail
 from journal.steps.task_run import Session, stored_outcome
 from journal.steps.tool_step import check_divergence
-from journal.store.sql import boots, intents, model_calls, starts, steps
+from journal.store.sql import boots, intents, model_calls, steps
 from journal.store.transaction import Transaction
 
 _PREVIEW_CHARACTERS = 200
@@ -44,7 +43,7 @@ def model_step(
     new = _new_step(session, function, index, prompt)
     desk = session.desk
     if index < session.stored:
-        stored: Step | None = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        stored: Step | None = yield Read(desk.store, lambda tx: steps.find_step(tx, session.task_id, index))
         if stored is not None and stored.status == "pending" and stored.effect == "mutating":
             # From its stored bytes first, whatever the code now says.
             stored = yield from settle(desk, session.task_id, index)
@@ -59,7 +58,7 @@ def model_step(
 
     def begin(tx: Transaction) -> None:
         session.begin(tx)
-        steps.insert(tx, new)
+        steps.insert_step(tx, new)
 
     yield Write(desk.store, begin)
     return _reply((yield from _call(session, function, new, args, kwargs)))
@@ -83,7 +82,7 @@ def _settled_first(session: Session, index: int) -> Steps[None]:
 def _new_step(session: Session, function: Callable[..., Any], index: int, prompt: str) -> steps.NewStep:
     described: dict[str, Any] = {
         "prompt_bytes": len(prompt.encode()),
-        "prompt_sha256": keys.sha256_hex(prompt),
+        "prompt_sha256": ids.sha256_hex(prompt),
         "preview": prompt[:_PREVIEW_CHARACTERS],
     }
     if session.keep_prompt:
@@ -94,7 +93,7 @@ def _new_step(session: Session, function: Callable[..., Any], index: int, prompt
         step_index=index,
         tool_name=_name(function),
         effect="model",
-        key=keys.key(session.task_id, index, text),
+        key=ids.step_key(session.task_id, index, text),
         arguments_json=text,
     )
 
@@ -115,7 +114,7 @@ def _call(
     try:
         answer = yield Call(lambda: function(*args, **kwargs), blocking=not inspect.iscoroutinefunction(function))
     except Exception as error:
-        text = failures.to_json(error, hide=desk.secrets.hide)
+        text = stored_errors.dump_error(error, hide=desk.secrets.hide)
         yield Write(desk.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
         return (yield from fail(session, new, text, desk.secrets.cause(error)))
     except GeneratorExit:
@@ -124,7 +123,7 @@ def _call(
 
         def interrupted(tx: Transaction) -> None:
             _close_unknown(tx, new, number, "interrupted")
-            starts.uncount(tx, new.task_id, new.step_index)
+            steps.uncount_start(tx, new.task_id, new.step_index)
 
         yield Write(desk.store, interrupted)
         raise
@@ -136,23 +135,25 @@ def _call(
     def commit(tx: Transaction) -> bool:
         named = {name: stored[name] for name in _NAMES}
         model_calls.close_call(tx, new.task_id, new.step_index, number, counted, raw_usage=raw_usage, **named)
-        return steps.commit(tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration)
+        return steps.commit_step(
+            tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration
+        )
 
     if (yield Write(desk.store, commit, outcome=True)):
         return codec.loads(text)
     return (yield from decided(session, new.task_id, new.step_index))
 
 
-def _counted(reported: object, secrets: Secrets) -> tuple[usage.Usage, str | None]:
+def _counted(reported: object, secrets: Secrets) -> tuple[usage.TokenUsage, str | None]:
     """The tokens an answer reported, and the report as it is stored. May run an SDK's code: outside the store."""
-    counted = usage.normalise(reported)
+    counted = usage.normalise_usage(reported)
     raw_usage = None if reported is None else secrets.stored(reported)[0]
     return replace(counted, flags=secrets.hide(counted.flags)), raw_usage
 
 
 def _stored(reply: Reply, secrets: Secrets) -> tuple[dict[str, Any], bool]:
     """The reply's fields, its names as text and its calls as they can be stored, and whether all could be read."""
-    calls, readable = storable_calls(reply.calls)
+    calls, readable = store_calls(reply.calls)
     stored: dict[str, Any] = {"content": reply.content, "usage": reply.usage, "calls": calls}
     for name in _NAMES:
         value = getattr(reply, name)
@@ -165,7 +166,7 @@ def _stored(reply: Reply, secrets: Secrets) -> tuple[dict[str, Any], bool]:
 
 def _close_unknown(tx: Transaction, new: steps.NewStep, number: int, why: str) -> None:
     model_calls.close_call(
-        tx, new.task_id, new.step_index, number, usage.Usage(state="unknown", flags=why), raw_usage=None
+        tx, new.task_id, new.step_index, number, usage.TokenUsage(state="unknown", flags=why), raw_usage=None
     )
 
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from journal import codec, keys
-from journal import stored_errors as failures
+from journal import codec, ids, stored_errors
 from journal.effects import Read, Steps, Write
 from journal.errors import InvalidArguments
 from journal.models import Step
-from journal.reply import call_of
+from journal.reply import read_call
 from journal.settle.settle import settle
 from journal.steps.task_run import Session, stored_outcome
 from journal.steps.tool_step import check_divergence, tool_step
@@ -25,7 +24,7 @@ _NAME_CHARACTERS = 200
 
 def called_step(session: Session, tool: Tool | None, index: int, call: Any) -> Steps[Any]:
     """Run one call of a Reply; an unknown tool or refused arguments fail the step it would have been."""
-    name, given = call_of(call)
+    name, given = read_call(call)
     try:
         if isinstance(call, Mapping) and "refused" in call:
             raise InvalidArguments(str(call["refused"]), path=str(call.get("path", "$")))
@@ -48,19 +47,19 @@ def _refused_step(
     desk = session.desk
     text = desk.secrets.stored(arguments)[0]
     name = desk.secrets.hide(codec.escaped(name))[:_NAME_CHARACTERS] or "(no name)"
-    failure = failures.to_json(error, hide=desk.secrets.hide)
+    failure = stored_errors.dump_error(error, hide=desk.secrets.hide)
     new = steps.NewStep(
         task_id=session.task_id,
         step_index=index,
         tool_name=name,
         effect="read_only" if tool is None else tool.effect,
-        key=keys.key(session.task_id, index, text),
+        key=ids.step_key(session.task_id, index, text),
         arguments_json=text,
     )
 
     stored: Step | None = None
     if index < session.stored:
-        stored = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        stored = yield Read(desk.store, lambda tx: steps.find_step(tx, session.task_id, index))
         if stored is not None and stored.status == "pending" and stored.effect == "mutating":
             stored = yield from settle(desk, session.task_id, index)
         if stored is not None:
@@ -73,8 +72,8 @@ def _refused_step(
     def commit(tx: Transaction) -> None:
         session.begin(tx)
         if stored is None:
-            steps.insert(tx, new)
-        steps.end(tx, new.task_id, index, "failed", failure)
+            steps.insert_step(tx, new)
+        steps.end_step(tx, new.task_id, index, "failed", failure)
 
     yield Write(desk.store, commit)
-    raise failures.to_error(failure, new.label)
+    raise stored_errors.load_step_failed(failure, new.label)

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from journal import clock, codec
-from journal import stored_errors as failures
+from journal import clock, codec, stored_errors
 from journal.effects import Call, Read, Sleep, Steps, Write
 from journal.models import Step
 from journal.providers.classify import Outcome
-from journal.reconcile import replay_window as gate
+from journal.reconcile import replay_window
 from journal.settle.context import QUARANTINE_STARTS, hold, waiting
 from journal.settle.quarantine import turn
 from journal.steps.task_run import Session, settled_outcome
-from journal.store.sql import starts, steps
+from journal.store.sql import steps
 from journal.store.transaction import Transaction
 from journal.tools import Call as ToolCall
 from journal.tools import Tool
@@ -38,7 +37,7 @@ def again(session: Session, step: Step, run: Steps[Any]) -> Steps[Any]:
         yield from _wait(session, step, step.next_attempt_at, clock.wall() + desk.max_wait)
 
     def restart(tx: Transaction) -> bool:
-        if not starts.restart(tx, step.task_id, step.step_index):
+        if not steps.restart_step(tx, step.task_id, step.step_index):
             return False
         session.begin(tx)
         return True
@@ -57,12 +56,12 @@ def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, 
         call = ToolCall(new.key, new.task_id, new.step_index, 1)
         value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except Exception as error:
-        text = failures.to_json(error, hide=session.desk.secrets.hide)
+        text = stored_errors.dump_error(error, hide=session.desk.secrets.hide)
         return (yield from fail(session, new, text, session.desk.secrets.cause(error)))
     except GeneratorExit:
         raise
     except BaseException:
-        yield Write(session.desk.store, lambda tx: starts.uncount(tx, new.task_id, new.step_index))
+        yield Write(session.desk.store, lambda tx: steps.uncount_start(tx, new.task_id, new.step_index))
         raise
     return (yield from _commit(session, new, value, started))
 
@@ -73,7 +72,7 @@ def _commit(session: Session, new: steps.NewStep, value: object, started: float)
     duration = max(0.0, clock.boot_seconds() - started)
 
     def commit(tx: Transaction) -> bool:
-        return steps.commit(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
+        return steps.commit_step(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
 
     if (yield Write(session.desk.store, commit, outcome=True)):
         return codec.loads(text)
@@ -84,16 +83,16 @@ def fail(session: Session, new: steps.NewStep, error_json: str, cause: BaseExcep
     """Store the failure of a step that changed nothing outside, and raise it."""
 
     def end(tx: Transaction) -> bool:
-        return steps.end(tx, new.task_id, new.step_index, "failed", error_json)
+        return steps.end_step(tx, new.task_id, new.step_index, "failed", error_json)
 
     if (yield Write(session.desk.store, end, outcome=True)):
-        raise failures.to_error(error_json, new.label) from cause
+        raise stored_errors.load_step_failed(error_json, new.label) from cause
     return (yield from decided(session, new.task_id, new.step_index))
 
 
 def decided(session: Session, task_id: str, index: int) -> Steps[Any]:
     """What the journal holds of a step that an operator ended while it ran: what a resume gives too."""
-    step: Step = yield Read(session.desk.store, lambda tx: steps.find(tx, task_id, index))
+    step: Step = yield Read(session.desk.store, lambda tx: steps.find_step(tx, task_id, index))
     return settled_outcome(session, step)
 
 
@@ -108,9 +107,9 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
     while True:
 
         def send() -> Outcome:
-            from journal.http import client as http
+            from journal.http import client
 
-            return http.send(
+            return client.send_request(
                 request, profile=profile, redispatch=False, guard=lambda: None, secrets=desk.secrets, reads=True
             )
 
@@ -118,9 +117,11 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
         if outcome.verdict == "applied":
             return (yield from _commit(session, new, outcome.output, started))
         if outcome.kind not in _RETRIED_KINDS:
-            return (yield from fail(session, new, failures.rejected(outcome.http_status, outcome.detail), None))
-        step: Step = yield Read(desk.store, lambda tx: steps.find(tx, new.task_id, new.step_index))
-        until = outcome.retry_after_at or clock.wall() + gate.backoff(new.key, step.starts - 1 + tries)
+            return (
+                yield from fail(session, new, stored_errors.dump_rejection(outcome.http_status, outcome.detail), None)
+            )
+        step: Step = yield Read(desk.store, lambda tx: steps.find_step(tx, new.task_id, new.step_index))
+        until = outcome.retry_after_at or clock.wall() + replay_window.compute_backoff(new.key, step.starts - 1 + tries)
         tries += 1
         if not (yield from _wait(session, step, until, deadline)):
             return (yield from decided(session, new.task_id, new.step_index))
@@ -132,7 +133,7 @@ def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> 
     while True:
         # Read first: what is decided after it ends the sleep.
         woken = _woken(session, desk.epoch())
-        now: Step = yield Read(desk.store, lambda tx: steps.find(tx, step.task_id, step.step_index))
+        now: Step = yield Read(desk.store, lambda tx: steps.find_step(tx, step.task_id, step.step_index))
         if now.status != "pending":
             return False
         if until > deadline or session.is_closed():
@@ -141,7 +142,7 @@ def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> 
         if clock.wall() >= until or now.next_attempt_at != step.next_attempt_at:
             return True
         yield Sleep(until, woken)
-    yield Write(desk.store, lambda tx: steps.schedule(tx, step.task_id, step.step_index, until))
+    yield Write(desk.store, lambda tx: steps.schedule_step(tx, step.task_id, step.step_index, until))
     raise waiting(step, until)
 
 

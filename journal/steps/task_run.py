@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from journal import codec
-from journal import stored_errors as failures
+from journal import codec, stored_errors
 from journal.models import Step
 from journal.providers.profile import Profile
 from journal.settle.context import Desk
-from journal.store.sql import runs, tasks
+from journal.store.sql import tasks
 from journal.store.transaction import Transaction
 
 
@@ -31,15 +30,15 @@ class Session:
 
     def begin(self, tx: Transaction) -> None:
         """What every first write of a step does: refuse a cancelled task, note how far the journal served."""
-        task = tasks.unless_cancelled(tx, self.task_id)
+        task = tasks.require_uncancelled(tx, self.task_id)
         if task is not None and task.status in ("completed", "failed"):
-            tasks.reopen(tx, self.task_id)
+            tasks.reopen_task(tx, self.task_id)
         self.note_served(tx)
 
     def note_served(self, tx: Transaction) -> None:
         """Note on disk how far the journal served this run."""
         if self.served_through > self.flushed_through:
-            runs.note_served(tx, self.task_id, self.run, self.served_through)
+            tasks.note_served(tx, self.task_id, self.run, self.served_through)
             self.flushed_through = self.served_through
 
 
@@ -48,9 +47,9 @@ def stored_outcome(session: Session, step: Step) -> Any:
     what = f"Step {step.step_index} of {step.task_id} ({step.tool_name})"
     session.served_through = max(session.served_through, step.step_index)
     if step.status == "failed":
-        raise failures.to_error(step.error_json, what)
+        raise stored_errors.load_step_failed(step.error_json, what)
     if step.status == "abandoned":
-        raise failures.to_abandoned(step.error_json, what)
+        raise stored_errors.load_step_abandoned(step.error_json, what)
     return codec.loads(step.output_json or "null")
 
 

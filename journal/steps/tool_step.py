@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from journal import codec, keys
+from journal import codec, ids
 from journal.effects import Read, Steps, Write
 from journal.errors import Diverged
-from journal.http import frozen_request as freeze
+from journal.http import frozen_request
 from journal.models import Step
-from journal.providers.profile import python_profile
+from journal.providers.parse import python_profile
 from journal.settle.context import Desk
 from journal.settle.dispatch import Intent, dispatch
 from journal.settle.settle import settle
@@ -33,7 +33,7 @@ def tool_step(session: Session, tool: Tool, index: int, arguments: dict[str, Any
     stored: Step | None = None
     was_pending = False
     if index < session.stored:
-        stored = yield Read(desk.store, lambda tx: steps.find(tx, session.task_id, index))
+        stored = yield Read(desk.store, lambda tx: steps.find_step(tx, session.task_id, index))
         was_pending = stored is not None and stored.status == "pending"
         if stored is not None and was_pending and stored.effect == "mutating":
             # From its stored bytes first, whatever the code now says.
@@ -86,7 +86,7 @@ def _described(session: Session, tool: Tool, index: int, text: str) -> steps.New
         step_index=index,
         tool_name=tool.name,
         effect=tool.effect,
-        key=keys.key(session.task_id, index, text),
+        key=ids.step_key(session.task_id, index, text),
         arguments_json=text,
         transport=tool.transport,
         drift=tool.drift,
@@ -100,9 +100,11 @@ def _prepared(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[
     profile = None
     if tool.transport == "http":
         profile = session.profiles.get(tool.provider or "") or session.profiles["generic_none"]
-        request = freeze.freeze(tool.request(arguments), profile=profile, key=new.key, environ=secrets.environ)
-        names = freeze.references(request)
-        freeze.resolve(request, secrets.environ)
+        request = frozen_request.freeze_request(
+            tool.request(arguments), profile=profile, key=new.key, environ=secrets.environ
+        )
+        names = frozen_request.list_references(request)
+        frozen_request.resolve_request(request, secrets.environ)
         secrets.learn(names)
     elif tool.effect == "mutating":
         profile = python_profile(tool.keyed, tool.status is not None, tool.horizon)
@@ -114,7 +116,7 @@ def _prepared(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[
 
 def _insert(session: Session, tx: Transaction, new: steps.NewStep) -> None:
     session.begin(tx)
-    steps.insert(tx, new)
+    steps.insert_step(tx, new)
 
 
 def _first_dispatch(session: Session, desk: Desk, tool: Tool, new: steps.NewStep) -> Steps[Any]:
@@ -122,8 +124,8 @@ def _first_dispatch(session: Session, desk: Desk, tool: Tool, new: steps.NewStep
         _insert(session, tx, new)
         # Law 8: under a clock that went back nothing is sent, not even for the first time.
         right = tx.now >= tx.newest
-        mark = attempts.mark(tx, new.task_id, new.step_index, generation=0) if right else None
-        step = steps.find(tx, new.task_id, new.step_index)
+        mark = attempts.mark_dispatch(tx, new.task_id, new.step_index, generation=0) if right else None
+        step = steps.find_step(tx, new.task_id, new.step_index)
         assert step is not None
         return mark, step
 

@@ -9,7 +9,7 @@ from pathlib import Path
 BYTES = 1024 * 1024
 
 
-def keep(journal: Path) -> None:
+def keep_ballast(journal: Path) -> None:
     """Take the space, if the volume has it; an agent without a reserve still works."""
     with contextlib.suppress(OSError):
         descriptor = os.open(_path(journal), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -19,7 +19,7 @@ def keep(journal: Path) -> None:
             os.close(descriptor)
 
 
-def free(journal: Path) -> None:
+def free_ballast(journal: Path) -> None:
     """Give the space back to whoever writes next."""
     with contextlib.suppress(OSError):
         _path(journal).unlink()

@@ -7,8 +7,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from journal import filesystem as mounts
-from journal import schema
+from journal import schema, writer_lock
 from journal.errors import JournalFailed, JournalUnreadable
 
 NORMAL, FULL = 1, 2
@@ -42,8 +41,8 @@ _READERS_MILLISECONDS = 1000
 
 def refuse_network(path: Path) -> None:
     """Raise JournalUnreadable where the journal would stand on a file system whose locks cannot be trusted."""
-    kind = mounts.filesystem(os.path.realpath(path.parent))
-    if mounts.is_network(kind):
+    kind = writer_lock.find_filesystem(os.path.realpath(path.parent))
+    if writer_lock.is_network_filesystem(kind):
         raise JournalUnreadable(
             f"Journal {path.name}: it would stand on {kind}, where SQLite's locks cannot be trusted.",
             kind="network_fs",
@@ -51,7 +50,7 @@ def refuse_network(path: Path) -> None:
         )
 
 
-def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
+def connect_writer(path: Path, *, may_create: bool) -> sqlite3.Connection:
     """Open the journal for writing, synchronous=FULL; with `may_create` an empty one is made, private from the start.
 
     Raises JournalUnreadable for a file that is missing or not ours, which is left as it was, JournalFailed where the
@@ -72,7 +71,7 @@ def connect(path: Path, *, may_create: bool) -> sqlite3.Connection:
         if fresh:
             connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
         # Before any PRAGMA that would change somebody else's database.
-        schema.check(connection)
+        schema.check_schema(connection)
         _set_pragmas(connection, path)
     except BaseException:
         connection.close()
@@ -87,7 +86,7 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def inode(path: Path) -> int | None:
+def find_inode(path: Path) -> int | None:
     """Which file the path names now; None where there is none."""
     try:
         return os.stat(path).st_ino
@@ -95,7 +94,7 @@ def inode(path: Path) -> int | None:
         return None
 
 
-def refused(path: Path, error: sqlite3.Error | OSError) -> JournalUnreadable:
+def explain_refusal(path: Path, error: sqlite3.Error | OSError) -> JournalUnreadable:
     """What kept a writer from opening or writing the journal: damage, or something about the volume that passes."""
     if _is_damage(error):
         return JournalUnreadable(
@@ -118,7 +117,7 @@ def _is_damage(error: sqlite3.Error | OSError) -> bool:
 
 def require_same(path: Path, expected: int | None) -> None:
     """Raise JournalFailed where the path names no file any more, or another one than `expected`."""
-    found = inode(path)
+    found = find_inode(path)
     if found != expected:
         what = "was removed" if found is None else "was replaced by another file"
         raise JournalFailed(

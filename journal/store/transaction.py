@@ -1,4 +1,4 @@
-"""What a change to the journal works with: one open transaction."""
+"""One open write transaction, and the newest time the journal knows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _TABLES_WITH_REVISIONS = (
     "agent_decision",
     "agent_boot",
 )
+
+_KEEP_TIME = "INSERT OR REPLACE INTO journal_meta (key, value) VALUES ('newest_time', ?)"
 
 
 class Transaction:
@@ -57,3 +59,59 @@ class Transaction:
             connection.execute(f"SELECT 1 FROM {table} WHERE revision = ?", (self.revised,)).fetchone()
             for table in _TABLES_WITH_REVISIONS
         )
+
+
+class ClockHighWater:
+    """The newest time the journal was written at, through clocks that go back (law 8).
+
+    One writer's view: the time it found on disk, then the times it wrote itself.
+    """
+
+    __slots__ = ("_kept", "_time")
+
+    def __init__(self) -> None:
+        self._time: str | None = None
+        self._kept = ""
+
+    def time(self, tx: Transaction) -> str:
+        """The newest time before this transaction; empty for a new journal."""
+        if self._time is None:
+            self._time = _read_newest(tx)
+        return self._time
+
+    def keep(self, tx: Transaction) -> None:
+        """Store the newest time beside rows that this transaction writes under an earlier one."""
+        if tx.now < tx.newest and tx.newest != self._kept:
+            tx.execute(_KEEP_TIME, (tx.newest,))
+
+    def committed(self, tx: Transaction) -> None:
+        """Note the times that the committed transaction wrote."""
+        self._time = max(tx.newest, tx.now)
+        if tx.now < tx.newest:
+            self._kept = tx.newest
+
+
+def note_newest(tx: Transaction) -> None:
+    """Keep the time of a change that does not touch its row's own time, which says when the step ended."""
+    tx.execute(_KEEP_TIME, (max(tx.newest, tx.now),))
+
+
+def _read_newest(tx: Transaction) -> str:
+    # The rows written last carry the newest time. Where they were written under an earlier time, or keep a time of
+    # their own, `keep` or `note_newest` stored it.
+    row = tx.one(
+        "SELECT max(t) AS newest FROM (SELECT max(started_at) AS t FROM agent_boot"
+        " UNION ALL SELECT max(ended_at) FROM agent_boot"
+        " UNION ALL SELECT value FROM journal_meta WHERE key = 'newest_time'"
+        " UNION ALL SELECT * FROM (SELECT updated_at FROM agent_step_journal ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT coalesce(ended_at, started_at) FROM agent_step_attempt"
+        " ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT asked_at FROM agent_evidence ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT updated_at FROM agent_task ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT coalesce(ended_at, started_at) FROM agent_task_run"
+        " ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT coalesce(ended_at, started_at) FROM agent_model_call"
+        " ORDER BY revision DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT applied_at FROM agent_decision ORDER BY revision DESC LIMIT 1))"
+    )
+    return "" if row is None or row["newest"] is None else str(row["newest"])

@@ -18,12 +18,10 @@ from typing import TypeVar
 
 from journal import schema
 from journal.errors import ForkedTask, JournalFailed
-from journal.store import ballast as reserve
-from journal.store import connection
-from journal.store.newest import Newest
+from journal.store import ballast, connection
 from journal.store.sql import boots
-from journal.store.transaction import Transaction
-from journal.writer_lock import WAIT_SECONDS, taken
+from journal.store.transaction import ClockHighWater, Transaction
+from journal.writer_lock import WAIT_SECONDS, take_lock
 
 T = TypeVar("T")
 BOOT_SHIFT = 32
@@ -59,23 +57,23 @@ class Store:
         self._outcome_tries = outcome_tries
         self._log_limit = connection.LONGEST_LOG
         self._count = self.boot = self.revision = 0
-        self._newest = Newest()
+        self._newest = ClockHighWater()
         connection.refuse_network(path)
-        self._lock = taken(path, role=role, wait=wait)
+        self._lock = take_lock(path, role=role, wait=wait)
         try:
             with contextlib.ExitStack() as undo:
                 undo.callback(self._lock.release)
                 self._connection = self._connect()
                 undo.callback(lambda: self._connection.close())
                 _stores.add(self)
-                schema.migrate(self._connection, agent=agent if role == "agent" else None)
+                schema.migrate_schema(self._connection, agent=agent if role == "agent" else None)
                 os.chmod(path, 0o600)
                 if role == "agent":
                     self._open_boot()
-                    reserve.keep(self.path)
+                    ballast.keep_ballast(self.path)
                 undo.pop_all()
         except (sqlite3.DatabaseError, OSError) as error:
-            raise connection.refused(path, error) from error
+            raise connection.explain_refusal(path, error) from error
 
     def write(self, change: Callable[[Transaction], T], *, sync: bool) -> T:
         """Run `change` in one transaction; with `sync` it survives a power cut once this returns.
@@ -110,7 +108,7 @@ class Store:
                     )
                     raise self._failed from error
                 if tries == 1:
-                    reserve.free(self.path)
+                    ballast.free_ballast(self.path)
             time.sleep(0.1 * 2 ** (tries - 1))
 
     def read(self, look: Callable[[Transaction], T]) -> T:
@@ -120,7 +118,7 @@ class Store:
             self._check()
             transaction = self._transaction(self._refuse_revision)
             # A visitor has no boot before it writes, and sees with the eyes of the one it would open.
-            transaction.boot = self.boot or boots.next_boot(transaction)
+            transaction.boot = self.boot or boots.next_boot_number(transaction)
             return look(transaction)
 
     def close(self, *, ended: str = "clean") -> None:
@@ -143,7 +141,7 @@ class Store:
 
     def is_current(self) -> bool:
         """Whether no later boot has opened this journal (law 6: asked between the mark and the first byte)."""
-        return self.read(boots.later_boot) is None and self._lock.held
+        return self.read(boots.find_later_boot) is None and self._lock.held
 
     def _transact(self, change: Callable[[Transaction], T], *, sync: bool) -> T:
         self._set_synchronous(connection.FULL if sync else connection.NORMAL)
@@ -170,7 +168,7 @@ class Store:
         return result
 
     def _fence(self, transaction: Transaction) -> None:
-        later = boots.later_boot(transaction) if self.boot else None
+        later = boots.find_later_boot(transaction) if self.boot else None
         if later is not None:
             self._failed = JournalFailed(
                 f"Journal {self.path.name}: boot {later[0]} (pid {later[1]}) has taken over from boot {self.boot}.",
@@ -203,9 +201,9 @@ class Store:
     def _connect(self) -> sqlite3.Connection:
         self._synchronous = connection.FULL
         # Only the first connection may make the file; a later one must find the same.
-        made = connection.connect(self.path, may_create=self.role == "agent" and self._inode is None)
+        made = connection.connect_writer(self.path, may_create=self.role == "agent" and self._inode is None)
         if self._inode is None:
-            self._inode = connection.inode(self.path)
+            self._inode = connection.find_inode(self.path)
         return made
 
     def _reopen(self) -> None:
@@ -237,7 +235,7 @@ class Store:
         raise AssertionError("a read asked for a revision")
 
     def _open_boot(self) -> None:
-        self.boot = self.read(boots.next_boot)
+        self.boot = self.read(boots.next_boot_number)
         try:
             # Synced: a boot number that a power cut took back would be given out twice, and with it revisions.
             self._transact(lambda tx: boots.open_boot(tx, role=self.role, deaths=self._deaths), sync=True)

@@ -18,7 +18,7 @@ def close_ended_boot(path: Path, *, pid: int, ended: str, wait: float = WAIT_SEC
         return False
     store = Store(path, agent="", role="supervisor", wait=wait, deaths={pid: ended})
     try:
-        if store.read(lambda tx: boots.open_agent_boot(tx, pid)) is None:
+        if store.read(lambda tx: boots.find_open_agent_boot(tx, pid)) is None:
             return False
         store.write(lambda tx: None, sync=False)
         return True

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from journal import clock
-from journal import exit_codes as exits
+from journal import clock, exit_codes
 from journal.errors import JournalBusy, JournalUnreadable, StepkeeperError, UsageError
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.supervise import boot_record as ended_boot
 from journal.supervise import exit_status as death
 from journal.supervise.child import Child
@@ -110,7 +109,7 @@ class _Supervisor:
             if self._stop is not None or returncode == 0:
                 self._say(words)
                 return 0
-            if returncode == exits.WAITING:
+            if returncode == exit_codes.WAITING:
                 deaths = 0
                 self._say(words)
                 self._pause(self._backoff.first, known)
@@ -196,7 +195,7 @@ class _Supervisor:
 
     def _messages(self) -> frozenset[str]:
         try:
-            names = os.listdir(inbox.inbox_path(self._journal))
+            names = os.listdir(mailbox.inbox_path(self._journal))
         except OSError:
             return frozenset()
         return frozenset(name for name in names if name.endswith(".json"))
@@ -227,9 +226,9 @@ class _Supervisor:
 
 
 def _words(returncode: int, ended: str, busy: JournalBusy | None) -> str:
-    if returncode == exits.WAITING:
+    if returncode == exit_codes.WAITING:
         return "waits for a person or a due time"
-    if returncode == exits.BUSY:
+    if returncode == exit_codes.BUSY:
         return "found the journal busy"
     if busy is not None:
         return f"ended ({ended}); {busy.message}"

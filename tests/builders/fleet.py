@@ -24,8 +24,8 @@ _HOLD = """
 import sys
 from pathlib import Path
 from sqlite3 import Connection
-from journal import writer_lock as ownership
-lock = ownership.Lock(Path(sys.argv[1]), role=sys.argv[2])
+from journal import writer_lock
+lock = writer_lock.Lock(Path(sys.argv[1]), role=sys.argv[2])
 lock.acquire()
 print("held", flush=True)
 sys.stdin.read()

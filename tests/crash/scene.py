@@ -16,7 +16,7 @@ from agents.demo.forge import Forge
 from agents.demo.hook import Hook
 from agents.demo.model_server import ModelServer
 from journal import clock, post_submit
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.crash import looking
 from tests.crash.gate import Gate
 from tests.running_dashboard import clean_environment
@@ -148,7 +148,7 @@ class Scene:
 
     def decide(self, kind: str, task_id: str, index: int, **other: object) -> str:
         """Post an operator's decision, bound to what the journal shows now unless `other` says otherwise."""
-        return inbox.post(self.journal, self.decision(kind, task_id, index, **other))
+        return mailbox.post_message(self.journal, self.decision(kind, task_id, index, **other))
 
     def decision(self, kind: str, task_id: str, index: int, **other: object) -> dict[str, object]:
         """The message of `decide`."""

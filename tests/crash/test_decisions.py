@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.settle.recovery import reconcile_file
 from tests.crash.looking import attempts, hold_reason, is_in_flight, rows, step, task_status, until
 from tests.crash.moments import held_by_a_living_agent, held_by_nobody
@@ -46,7 +46,7 @@ def test_a_living_agent_carries_out_an_approved_replay_and_goes_on(scene):
     message_id = scene.decide("replay", "t", 1)
     assert_approved_once(scene, message_id)
     assert agent.is_alive
-    assert inbox.pending(scene.journal) == []
+    assert mailbox.list_messages(scene.journal) == []
 
 
 def test_supervise_starts_a_waiting_script_upon_the_message(scene):
@@ -92,11 +92,11 @@ def test_a_worker_without_the_secret_leaves_it_to_the_agent(scene, monkeypatch):
 def test_one_message_posted_again_and_again_is_one_effect(scene):
     held_by_a_living_agent(scene)
     message = scene.decision("replay", "t", 1, message_id=uuid.uuid4().hex)
-    message_id = inbox.post(scene.journal, message)
-    inbox.post(scene.journal, message)
+    message_id = mailbox.post_message(scene.journal, message)
+    mailbox.post_message(scene.journal, message)
     scene.completed("t")
-    inbox.post(scene.journal, message)
-    until(lambda: inbox.pending(scene.journal) == [], "the repeated message's end")
+    mailbox.post_message(scene.journal, message)
+    until(lambda: mailbox.list_messages(scene.journal) == [], "the repeated message's end")
     assert_approved_once(scene, message_id)
     assert len(rows(scene.journal, "SELECT 1 FROM agent_decision")) == 1
 
@@ -104,7 +104,7 @@ def test_one_message_posted_again_and_again_is_one_effect(scene):
 def test_two_approvals_of_one_dispatch_are_one_effect(scene):
     held_by_a_living_agent(scene)
     both = [scene.decision("replay", "t", 1), scene.decision("replay", "t", 1, actor="bob")]
-    first, second = (inbox.post(scene.journal, one) for one in both)
+    first, second = (mailbox.post_message(scene.journal, one) for one in both)
     scene.completed("t")
     outcomes = sorted(decided(scene, one)["outcome"].partition(":")[0] for one in (first, second))
     assert outcomes == ["applied", "refused"]

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents.fleet import queries as the_fleet
 from agents.models import AuditEvent, Job, PendingIntent
-from journal.providers.profile import canonical_json, python_profile
+from journal.providers.parse import canonical_json, python_profile
 from tests.builders import fleet
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import rows

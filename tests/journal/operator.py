@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from journal import Journal, clock
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.agent import World, opened, rows, steps_of
 
 
@@ -26,7 +26,7 @@ def decide(path: Path, kind: str, about: str = "t", **other: Any) -> str:
         "reason": "I looked",
         "expires_at": clock.text(clock.wall() + timedelta(minutes=15)),
     }
-    return inbox.post(path, {**body, **other})
+    return mailbox.post_message(path, {**body, **other})
 
 
 def outcome(path: Path, message_id: str) -> str:
@@ -38,7 +38,7 @@ def outcome(path: Path, message_id: str) -> str:
 def submit(path: Path, task_id: str, **more: Any) -> str:
     """Post a task for the handler `triage`; its message id."""
     body = {"kind": "submit", "handler": "triage", "task_id": task_id, "input": {"n": 1}}
-    return inbox.post(path, {**body, **more})
+    return mailbox.post_message(path, {**body, **more})
 
 
 def handler(task: Any, n: int) -> int:

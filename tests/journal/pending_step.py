@@ -8,9 +8,10 @@ from typing import Any
 
 from journal.clock import Moment
 from journal.models import Attempt, Decision, Evidence, Step
-from journal.providers.loader import load
-from journal.providers.profile import Profile, python_profile
-from journal.reconcile import decide as reconcile
+from journal.providers.load import load_profiles
+from journal.providers.parse import python_profile
+from journal.providers.profile import Profile
+from journal.reconcile import decide
 from journal.reconcile.decide import Now
 
 T0 = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -29,7 +30,7 @@ def _status(absence: str, **more: object) -> dict[str, object]:
 
 _AGAIN = {"duplicate_cost": "visible", "policy": {"on_absent": "redispatch"}}
 PROFILES: dict[str, Profile] = {
-    **load(
+    **load_profiles(
         {
             "K": _KEY,
             "KS": {**_KEY, **_status("authoritative")},
@@ -97,8 +98,8 @@ class Row:
     boot: int = 2
 
 
-def action_of(row: Row) -> reconcile.Action:
+def action_of(row: Row) -> decide.Action:
     values: dict[str, Any] = {"effect": "mutating", "status": "pending", **row.step}
     step = Step("t", 0, "tool", values.pop("status"), values.pop("effect"), KEY, "{}", None, T0, T0, **values)
     now = Now(Moment(at(row.after), BOOT0 + row.after, OS), None if row.newest is None else at(row.newest), row.boot)
-    return reconcile.decide(step, row.attempts, row.evidence, PROFILES[row.profile], now)
+    return decide.decide(step, row.attempts, row.evidence, PROFILES[row.profile], now)

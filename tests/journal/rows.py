@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from journal import schema
-from journal.keys import key, sha256_hex
+from journal.ids import sha256_hex, step_key
 
 WHEN = "2026-11-01T10:00:00.000000Z"
 BOOT = 1 << 32
@@ -17,7 +17,7 @@ BOOT = 1 << 32
 def a_journal(path: Path, *, agent: str = "triage") -> Path:
     """An empty journal of the current schema, cleanly closed."""
     with closing(writer(path)) as connection:
-        schema.migrate(connection, agent=agent)
+        schema.migrate_schema(connection, agent=agent)
     return path
 
 
@@ -67,7 +67,7 @@ def a_step(
         "task_id": task_id,
         "step_index": index,
         "tool_name": "open_issue",
-        "idempotency_key": key(task_id, index, text),
+        "idempotency_key": step_key(task_id, index, text),
         "arguments_json": text,
         "status": "committed",
         "output_json": '{"ok": true}',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from journal import OutcomeUnknown, StepAbandoned, StepHeld, clock, tool
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.agent import opened, resume, rows
 from tests.journal.operator import decide, outcome
 
@@ -30,7 +30,7 @@ def test_a_replay_posted_twice_is_applied_once(held, world):
         journal.recover()
         with pytest.raises(OutcomeUnknown), journal.task("t") as task:
             task.run(world.blind, "x")
-        inbox.post(
+        mailbox.post_message(
             held, {"kind": "decision", "decision": "replay", "task_id": "t", "step_index": 0, "message_id": first}
         )
         journal.apply_inbox()

@@ -7,9 +7,10 @@ from urllib.parse import urlparse
 
 import pytest
 
-from journal.http import client as http
+from journal.http import client
+from journal.http.frozen_request import MissingReference, freeze_request
 from journal.http.secrets import Secrets
-from journal.providers.loader import load
+from journal.providers.load import load_profiles
 from journal.request import Request, env
 from tests.journal.raw_server import answer, json_answer, serving
 
@@ -25,9 +26,9 @@ STATUS = {
 
 def ask(url: str | object, status=STATUS, environ=None, **fields: object):
     key = {"placement": "header", "name": "Idempotency-Key"}
-    profile = load({"forge": {"key": key, "status": status, **fields}})["forge"]
-    frozen = http.freeze(Request("POST", url), profile=profile, key=KEY, environ=environ or {})  # type: ignore[arg-type]
-    return http.ask_status(
+    profile = load_profiles({"forge": {"key": key, "status": status, **fields}})["forge"]
+    frozen = freeze_request(Request("POST", url), profile=profile, key=KEY, environ=environ or {})  # type: ignore[arg-type]
+    return client.ask_status(
         frozen, profile=profile, key=KEY, secrets=Secrets({"TOKEN": "s3cr3t-value", **(environ or {})})
     )
 
@@ -73,6 +74,6 @@ def test_absent_is_believed_only_while_the_canary_is_visible():
 
 
 def test_a_status_query_lacking_a_credential_is_not_asked():
-    with serving(answer(200)) as server, pytest.raises(http.MissingReference, match="TOKEN"):
+    with serving(answer(200)) as server, pytest.raises(MissingReference, match="TOKEN"):
         ask(server.url, environ={"TOKEN": ""})
     assert server.received == []

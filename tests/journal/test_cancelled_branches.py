@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from journal import Journal, TaskCancelled
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.agent import opened, rows, steps_of
 
 
 def cancel(path: Path, journal: Journal, task_id: str) -> None:
-    inbox.post(path, {"kind": "cancel", "task_id": task_id, "actor": "ann", "reason": "wrong one"})
+    mailbox.post_message(path, {"kind": "cancel", "task_id": task_id, "actor": "ann", "reason": "wrong one"})
     journal.apply_inbox()
 
 

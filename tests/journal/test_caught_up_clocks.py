@@ -32,7 +32,7 @@ def test_what_waits_for_a_person_keeps_its_reason_and_can_be_decided(path, world
     world.fail = TimeoutError("no answer")
     with agent(path, world, lambda task: task.run(world.blind, "x")) as journal:
         run_task(journal, journal.submit("work", task_id="t"))
-        journal.store.write(lambda tx: steps.hold(tx, "t", 0, reason, "because"), sync=False)
+        journal.store.write(lambda tx: steps.hold_step(tx, "t", 0, reason, "because"), sync=False)
     clock_at(0)
     with agent(path, world) as journal:
         assert journal.recover().held == 1
@@ -60,7 +60,7 @@ def test_what_a_start_would_have_mended_is_decided_anew_after_the_clock_was(path
     world.fail = TimeoutError("no answer")
     with agent(path, world, work) as journal:
         run_task(journal, journal.submit("work", task_id="t"))
-        journal.store.write(lambda tx: steps.hold(tx, where, 0, "tool_missing", "not there"), sync=False)
+        journal.store.write(lambda tx: steps.hold_step(tx, where, 0, "tool_missing", "not there"), sync=False)
     assert task_row(path, "t")["next_attempt_at"] is None
     clock_at(0)
     with agent(path, world, work) as journal, serving(journal):
@@ -142,7 +142,7 @@ def test_what_the_clock_held_and_no_run_comes_to_is_looked_at_later_and_not_agai
     assert steps_of(path, "t")[1]["hold_reason"] == "clock_suspect"
     clock_at(200)
     with agent(path, world, lambda task: task.run(world.read, 2)) as journal:
-        task = journal.store.read(lambda tx: tasks.find(tx, "t"))
+        task = journal.store.read(lambda tx: tasks.find_task(tx, "t"))
         assert task is not None
         run_task(journal, task)
     found = task_row(path, "t")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.keys import sha256_hex
+from journal.ids import sha256_hex
 from journal.reader import Reader
 from tests.journal.rows import a_journal, a_step, an_attempt, insert
 

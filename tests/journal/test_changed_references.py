@@ -174,7 +174,7 @@ def test_a_credential_that_does_not_fit_holds_its_step_and_costs_no_attempt(unkn
 def test_what_stops_to_fit_between_the_look_and_the_send_was_not_sent(unknown, server, monkeypatch):
     with an_agent(unknown) as journal:
         seen = journal.store.read(lambda tx: look(tx, "t", 0))
-        mark = journal.store.write(lambda tx: attempts.mark(tx, "t", 0, generation=0), sync=False)
+        mark = journal.store.write(lambda tx: attempts.mark_dispatch(tx, "t", 0, generation=0), sync=False)
         monkeypatch.delenv("TOKEN")
         drive(dispatch(journal.store, journal.desk("task").secrets, None, seen.intent, mark))
     verdicts = rows(unknown, "SELECT verdict FROM agent_step_attempt ORDER BY attempt")

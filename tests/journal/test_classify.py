@@ -9,12 +9,12 @@ import pytest
 
 from journal.clock import Moment
 from journal.providers.classify import Outcome, classify
-from journal.providers.loader import load
+from journal.providers.load import load_profiles
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 JSON = {"content-type": "application/json; charset=utf-8"}
 HTML = {"content-type": "text/html"}
-PROFILES = load(
+PROFILES = load_profiles(
     {
         "plain": {},
         "marked": {"replay": {"marker": {"Idempotent-Replayed": "true"}, "promised": True}, "adopt": "data.id"},

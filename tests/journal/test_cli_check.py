@@ -11,8 +11,8 @@ import pytest
 
 from journal import Journal, Request, UsageError, http_tool, tool
 from journal.cli import main
-from journal.http.frozen_request import digest
-from journal.keys import key, sha256_hex
+from journal.http.frozen_request import digest_request
+from journal.ids import sha256_hex, step_key
 from tests.journal.rows import BOOT, WHEN, a_boot, a_journal, a_step, a_task, an_attempt, insert, writer
 
 
@@ -25,16 +25,17 @@ def path(tmp_path: Path) -> Path:
         a_task(connection, status="completed")
         a_step(connection)
         request = ("POST", "https://forge.example/", (("Idempotency-Key", "k"),), b"{}", ())
-        a_step(connection, index=1, transport="http", payload_sha256=digest(*request))
+        a_step(connection, index=1, transport="http", payload_sha256=digest_request(*request))
         insert(connection, "agent_request", task_id="t", step_index=1, key_generation=0, method=request[0],
                url=request[1], headers_json='[["Idempotency-Key", "k"]]', refs_json="[]", body=b"{}",
-               sha256=digest(*request), created_at=WHEN)  # fmt: skip
+               sha256=digest_request(*request), created_at=WHEN)  # fmt: skip
         body = json.dumps({"text": "x" * 2_000_000})
         insert(connection, "agent_body", sha256=sha256_hex(body), body=body)
-        a_step(connection, index=2, idempotency_key=key("t", 2, body), arguments_json="{}", args_hash=sha256_hex(body),
+        a_step(connection, index=2, idempotency_key=step_key("t", 2, body), arguments_json="{}",
+               args_hash=sha256_hex(body),
                payload_sha256=sha256_hex(body), arguments_ref=sha256_hex(body),
                output_ref=sha256_hex(body))  # fmt: skip
-        a_step(connection, index=3, key_generation=1, idempotency_key=key("t", 3, '{"number": 3}', generation=1))
+        a_step(connection, index=3, key_generation=1, idempotency_key=step_key("t", 3, '{"number": 3}', generation=1))
         for index in range(4):
             an_attempt(connection, index=index)
     return path

@@ -12,7 +12,7 @@ import pytest
 
 from journal import schema
 from journal.cli import main
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.writer_lock import Lock
 from tests.journal.agent import python
 from tests.journal.rows import a_held_journal, a_journal
@@ -66,7 +66,7 @@ def test_a_damaged_page_is_one_error_and_no_traceback(path: Path, capsys: pytest
 
 def test_a_disk_that_is_full_in_the_middle_is_one_error_and_keeps_the_message(path: Path):
     message = {"kind": "submit", "handler": "h", "task_id": "new", "input": {"text": "x" * 200_000}}
-    inbox.post(path, message)
+    mailbox.post_message(path, message)
     code = """
         import resource, sys
         from journal.cli import main
@@ -76,6 +76,6 @@ def test_a_disk_that_is_full_in_the_middle_is_one_error_and_keeps_the_message(pa
     """
     done = python(code, path)
     assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (3, "unwritable"), done.stderr
-    assert len(inbox.pending(path)) == 1
+    assert len(mailbox.list_messages(path)) == 1
     assert main(["recover", str(path)]) == 75
-    assert inbox.pending(path) == []
+    assert mailbox.list_messages(path) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from journal.cli import main
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.rows import a_held_journal, minimal_table
 
 
@@ -26,7 +26,7 @@ def test_submit_leaves_one_message_for_the_agent(path: Path, capsys: pytest.Capt
     words = ["submit", str(path), "triage", "--task-id", "t/1", "--input", '{"number": 42}', "--json"]
     assert main(words) == 0
     message_id = json.loads(capsys.readouterr().out)["message_id"]
-    message = inbox.pending(path)[0]
+    message = mailbox.list_messages(path)[0]
     assert message.message_id == message_id
     assert message.body is not None
     assert (message.kind, message.body["handler"], message.body["task_id"]) == ("submit", "triage", "t/1")
@@ -36,7 +36,7 @@ def test_submit_leaves_one_message_for_the_agent(path: Path, capsys: pytest.Capt
 def test_submit_reads_a_long_input_from_stdin(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO('{"text": "long"}'))
     assert main(["submit", str(path), "triage", "--task-id", "t", "--input", "-"]) == 0
-    body = inbox.pending(path)[0].body
+    body = mailbox.list_messages(path)[0].body
     assert body is not None
     assert body["input"] == {"text": "long"}
 
@@ -44,13 +44,13 @@ def test_submit_reads_a_long_input_from_stdin(path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("text", ["{", "[1]", "7", '{"a": NaN}', '{"a": "\\ud800"}'])
 def test_submit_refuses_input_that_is_no_strict_json_object(path: Path, text: str):
     assert main(["submit", str(path), "triage", "--task-id", "t", "--input", text]) == 2
-    assert inbox.pending(path) == []
+    assert mailbox.list_messages(path) == []
 
 
 @pytest.mark.parametrize("task_id", ["", "a" * 513, "a\x00"])
 def test_submit_refuses_a_task_id_that_the_agent_would_refuse(path: Path, task_id: str):
     assert main(["submit", str(path), "triage", "--task-id", task_id]) == 2
-    assert inbox.pending(path) == []
+    assert mailbox.list_messages(path) == []
 
 
 def test_submit_names_the_value_that_json_readers_would_round(path: Path, capsys: pytest.CaptureFixture[str]):
@@ -76,4 +76,4 @@ def test_submit_refuses_what_no_agent_would_ever_read(tmp_path: Path):
 def test_submit_before_the_agents_first_start_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["submit", str(tmp_path / "new.db"), "triage", "--task-id", "t"]) == 0
     assert "There is no journal yet" in capsys.readouterr().out
-    assert len(inbox.pending(tmp_path / "new.db")) == 1
+    assert len(mailbox.list_messages(tmp_path / "new.db")) == 1

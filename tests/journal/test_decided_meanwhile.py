@@ -11,7 +11,7 @@ import pytest
 
 from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, tool
 from journal.effects import Call, Read, Steps, Write
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.request import Request
 from journal.settle import settle
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of, task_row
@@ -132,7 +132,7 @@ def test_a_step_of_a_cancelled_task_is_not_replayed_and_may_be_abandoned(path, w
     with opened(path, world) as journal:
         with pytest.raises(OutcomeUnknown), journal.task("t") as task:
             task.run(world.blind, "x")
-        inbox.post(path, {"kind": "cancel", "task_id": "t", "actor": "ann", "reason": "wrong one"})
+        mailbox.post_message(path, {"kind": "cancel", "task_id": "t", "actor": "ann", "reason": "wrong one"})
         journal.apply_inbox()
         replay = decide(path, "replay")
         journal.apply_inbox()
@@ -151,11 +151,11 @@ def test_a_message_about_a_step_of_a_cancelled_task_sends_nothing(path, world, k
     with opened(path, world, max_wait=0) as journal:
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(world.write, "p")
-        inbox.post(path, {"kind": "cancel", "task_id": "t", "actor": "ann", "reason": "wrong one"})
+        mailbox.post_message(path, {"kind": "cancel", "task_id": "t", "actor": "ann", "reason": "wrong one"})
         journal.apply_inbox()
         moved.write_text("3600")
         moment = clock.moment()
-        inbox.post(
+        mailbox.post_message(
             path,
             {
                 "kind": kind,

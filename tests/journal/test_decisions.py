@@ -48,7 +48,7 @@ def test_a_decision_on_anything_but_what_was_shown_is_refused_in_words(held, wor
 def test_a_key_that_the_provider_knew_before_is_neither_replayed_nor_denied(held, world, kind):
     message = decide(held, kind)
     with opened(held, world) as journal:
-        journal.store.write(lambda tx: steps.hold(tx, "t", 0, "key_seen_before", "seen"), sync=False)
+        journal.store.write(lambda tx: steps.hold_step(tx, "t", 0, "key_seen_before", "seen"), sync=False)
         journal.apply_inbox()
         assert "refused: the provider knew the key" in outcome(held, message)
     assert steps_of(held, "t")[0]["hold_reason"] == "key_seen_before"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from journal import tool
-from journal.providers.profile import python_profile
+from journal.providers.parse import python_profile
 from journal.settle.context import look
 from journal.settle.dispatch import Intent, stale
 from journal.store.sql import attempts
@@ -18,7 +18,7 @@ from tests.journal.agent import World, opened, rows, steps_of
 
 
 def marked(store: Store, task_id: str = "t") -> attempts.Mark:
-    return store.write(lambda tx: attempts.mark(tx, task_id, 0, generation=0), sync=True)
+    return store.write(lambda tx: attempts.mark_dispatch(tx, task_id, 0, generation=0), sync=True)
 
 
 def test_a_mark_older_than_five_seconds_is_not_acted_on(path, tmp_path, monkeypatch):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from journal import Request, StepAbandoned, StepWaiting, clock, http_tool
-from journal.inbox import mailbox as inbox
-from journal.reconcile import replay_window as gate
+from journal.inbox import mailbox
+from journal.reconcile import replay_window
 from tests.journal.agent import opened, soon, steps_of, wait_of
 from tests.journal.operator import decide
 from tests.journal.raw_server import RawServer, answer, serving
@@ -35,7 +35,7 @@ def test_the_pause_grows_over_the_runs_of_a_task(path, world, moved):
                     task.run(fetch)
                 after = clock.wall()
             (step,) = steps_of(path, "t")
-            pause = gate.backoff(step["idempotency_key"], n)
+            pause = replay_window.compute_backoff(step["idempotency_key"], n)
             assert before + pause <= caught.value.until <= after + pause
             assert (step["starts"], step["next_attempt_at"]) == (n + 1, clock.text(caught.value.until))
             with opened(path, world, max_wait=0) as journal, journal.task("t") as task, pytest.raises(StepWaiting):
@@ -63,7 +63,7 @@ def test_a_message_about_another_task_fetches_nothing_before_it_is_due(path, wor
 
                 def message_then_due() -> None:
                     soon(lambda: server.received)
-                    inbox.post(path, {"kind": "cancel", "task_id": "other", "actor": "ann", "reason": "no"})
+                    mailbox.post_message(path, {"kind": "cancel", "task_id": "other", "actor": "ann", "reason": "no"})
                     journal.take_messages()
                     # Longer than a sleep goes without looking whether a message woke it.
                     time.sleep(0.8)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from journal import filesystem as mounts
+from journal import writer_lock
 from journal.reader import inspect
 from tests.journal.rows import a_journal
 
@@ -34,8 +34,8 @@ broken line
     ],
 )
 def test_the_file_system_of_a_path_is_its_longest_mount(path: str, kind: str, network: bool):
-    found = mounts.filesystem(path, mountinfo=MOUNTS)
-    assert (found, mounts.is_network(found)) == (kind, network)
+    found = writer_lock.find_filesystem(path, mountinfo=MOUNTS)
+    assert (found, writer_lock.is_network_filesystem(found)) == (kind, network)
 
 
 def test_a_journal_on_a_network_file_system_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

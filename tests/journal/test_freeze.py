@@ -13,25 +13,25 @@ from journal.errors import UsageError
 from journal.http.frozen_request import (
     ChangedReference,
     MissingReference,
-    digest,
-    freeze,
-    origin_of,
-    references,
+    digest_request,
+    freeze_request,
+    list_references,
     require_unchanged,
-    resolve,
+    resolve_origin,
+    resolve_request,
 )
-from journal.providers.loader import load
+from journal.providers.load import load_profiles
 from journal.request import Request, env, split_refs
 
 KEY = "ab" * 32
 ENVIRON = {"HOOK": "hook-secret", "TOKEN": "token-secret", "HOST": "forge.example"}
-FORGE = load({"forge": {"key": {"placement": "header", "name": "Idempotency-Key"}}})["forge"]
-NONE = load(None)["generic_none"]
+FORGE = load_profiles({"forge": {"key": {"placement": "header", "name": "Idempotency-Key"}}})["forge"]
+NONE = load_profiles(None)["generic_none"]
 URL = "https://forge.example/pulls"
 
 
 def frozen(*args, profile=FORGE, **options):
-    return freeze(Request(*args, **options), profile=profile, key=KEY, environ=ENVIRON)
+    return freeze_request(Request(*args, **options), profile=profile, key=KEY, environ=ENVIRON)
 
 
 def test_the_key_and_every_header_are_frozen():
@@ -47,21 +47,21 @@ def test_the_key_and_every_header_are_frozen():
 
 def test_a_key_that_its_profile_quotes_is_frozen_with_its_quotes():
     key = {"placement": "header", "name": "Idempotency-Key", "quote": "sf_string"}
-    request = frozen("POST", URL, profile=load({"forge": {"key": key}})["forge"])
+    request = frozen("POST", URL, profile=load_profiles({"forge": {"key": key}})["forge"])
     assert dict(request.headers)["Idempotency-Key"] == f'"{KEY}"'
 
 
 def test_equal_requests_have_equal_digests_and_any_difference_shows():
     first = frozen("POST", URL, data="x")
     assert first == frozen("POST", URL, data=b"x")
-    assert first.sha256 == digest(first.method, first.url, first.headers, first.body, first.refs)
+    assert first.sha256 == digest_request(first.method, first.url, first.headers, first.body, first.refs)
     others = [
         frozen("PUT", URL, data="x"),
         frozen("POST", f"{URL}?a", data="x"),
         frozen("POST", URL, data="y"),
         frozen("POST", URL, data="x", headers={"A": "1"}),
         frozen("POST", URL, data="x", profile=NONE),
-        freeze(Request("POST", URL, data="x"), profile=FORGE, key="cd" * 32, environ=ENVIRON),
+        freeze_request(Request("POST", URL, data="x"), profile=FORGE, key="cd" * 32, environ=ENVIRON),
     ]
     assert len({first.sha256, *(other.sha256 for other in others)}) == 7
 
@@ -76,7 +76,7 @@ def test_references_stand_in_url_headers_and_body():
     assert request.url == "https://hooks.example/${HOOK}"
     assert request.headers[0] == ("Authorization", "Bearer ${TOKEN}")
     assert request.body == '{"é":"${TOKEN}","text":"a ${HOOK} b"}'.encode()
-    assert references(request) == ("HOOK", "TOKEN")
+    assert list_references(request) == ("HOOK", "TOKEN")
     assert [ref[4] for ref in request.refs] == ["raw", "raw", "raw", "json", "json"]
     for part, start, end, name, *_ in request.refs:
         text = request.url if part == "url" else request.headers[int(part[7:])][1] if part != "body" else request.body
@@ -97,8 +97,8 @@ def test_another_value_in_the_address_or_the_body_is_noticed_and_a_new_credentia
             require_unchanged(request, ENVIRON | {name: "another.example"})
         assert changed.value.names == (name,)
     with pytest.raises(ChangedReference):
-        origin_of(request, ENVIRON | {"HOST": "another.example"})
-    assert origin_of(request, ENVIRON | {"HOOK": "another"})[0] == "https://forge.example"
+        resolve_origin(request, ENVIRON | {"HOST": "another.example"})
+    assert resolve_origin(request, ENVIRON | {"HOOK": "another"})[0] == "https://forge.example"
 
 
 def test_a_request_frozen_before_there_were_marks_has_the_digest_it_had():
@@ -106,7 +106,7 @@ def test_a_request_frozen_before_there_were_marks_has_the_digest_it_had():
     old = tuple((*ref[:5], "") for ref in request.refs)
     head = json.dumps([request.method, request.url, [list(h) for h in request.headers], [ref[:5] for ref in old]])
     expected = hashlib.sha256(head.encode() + b"\n" + request.body).hexdigest()
-    assert digest(request.method, request.url, request.headers, request.body, old) == expected
+    assert digest_request(request.method, request.url, request.headers, request.body, old) == expected
 
 
 @given(st.text(min_size=1).filter(lambda text: "\x00" not in text), st.text())
@@ -117,7 +117,7 @@ def test_a_credential_of_any_kind_keeps_a_json_body_whole(secret, around):
     except UnicodeEncodeError:
         return
     request = frozen("POST", URL, json={"a": around, "token": env("TOKEN"), "b": [around]})
-    sent = json.loads(resolve(request, {"TOKEN": secret}).body)
+    sent = json.loads(resolve_request(request, {"TOKEN": secret}).body)
     assert sent == {"a": around, "token": secret, "b": [around]}
 
 
@@ -125,34 +125,34 @@ def test_text_from_a_model_never_becomes_a_reference():
     hostile = "${TOKEN} {TOKEN} env('TOKEN') ref.0123456789abcdef0123456789abcdef.TOKEN.end"
     request = frozen("POST", URL, json={"title": hostile}, headers={"X-Title": hostile})
     assert request.refs == ()
-    assert json.loads(resolve(request, {"TOKEN": "s3cr3t"}).body) == {"title": hostile}
+    assert json.loads(resolve_request(request, {"TOKEN": "s3cr3t"}).body) == {"title": hostile}
 
 
 def test_a_whole_url_may_be_a_reference():
     request = frozen("POST", env("HOOK_URL"), data=b"x")
     assert request.url == "${HOOK_URL}"
-    assert resolve(request, {"HOOK_URL": "https://hooks.example/T0"}).url == "https://hooks.example/T0"
+    assert resolve_request(request, {"HOOK_URL": "https://hooks.example/T0"}).url == "https://hooks.example/T0"
     for value in ("ftp://x", "https://x/a b", "https://x\r\nHost: y", "no url"):
         with pytest.raises(MissingReference, match="does not fit") as refused:
-            resolve(request, {"HOOK_URL": value})
+            resolve_request(request, {"HOOK_URL": value})
         assert value not in str(refused.value)
 
 
 def test_missing_and_empty_references_are_all_named():
     request = frozen("POST", URL, headers={"A": env("ONE"), "B": env("TWO"), "C": env("THREE")})
     with pytest.raises(MissingReference) as refused:
-        resolve(request, {"TWO": "set", "THREE": ""})
+        resolve_request(request, {"TWO": "set", "THREE": ""})
     assert refused.value.names == ("ONE", "THREE")
 
 
 def test_a_credential_cannot_smuggle_a_header():
     request = frozen("POST", URL, headers={"A": env("TOKEN")})
     with pytest.raises(MissingReference, match="does not fit"):
-        resolve(request, {"TOKEN": "x\r\nB: y"})
+        resolve_request(request, {"TOKEN": "x\r\nB: y"})
 
 
 def test_a_resolved_request_shows_no_value():
-    resolved = resolve(frozen("POST", URL, headers={"A": env("TOKEN")}), {"TOKEN": "s3cr3t-value"})
+    resolved = resolve_request(frozen("POST", URL, headers={"A": env("TOKEN")}), {"TOKEN": "s3cr3t-value"})
     assert "s3cr3t" not in repr(resolved)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from journal import tool
-from journal.store import ballast as reserve
+from journal.store import ballast
 from tests.journal.agent import World, opened, python, steps_of
 
 FULL_DISK = """
@@ -124,7 +124,7 @@ def test_on_a_full_disk_the_reserve_lets_the_last_outcome_be_written(small_disk)
                     file.write(b"x" * 4096)
             return name * 100_000
 
-        assert reserve.BYTES > 200_000
+        assert ballast.BYTES > 200_000
         assert len(task.run(tool(effect="mutating")(fill), "y")) == 100_000
         assert not (small_disk / "j.db.reserve").exists()
         filler.unlink()

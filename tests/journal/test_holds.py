@@ -8,32 +8,30 @@ from typing import get_args
 
 import pytest
 
-from journal.hold_reasons import HOLDS, describe, describe_wait
+from journal.hold_reasons import HOLD_REASONS, describe_hold, describe_wait
 from journal.models import WaitKind, WaitReason
-from journal.reconcile import decide as reconcile
-from journal.reconcile import replay_window as gate
-from journal.reconcile import status_rules as asking
+from journal.reconcile import decide, replay_window, status_rules
 
 
 def test_every_reason_the_code_gives_has_words():
     named: set[str] = set()
-    for module in (asking, gate, reconcile):
+    for module in (status_rules, replay_window, decide):
         text = inspect.getsource(module)
         named |= set(re.findall(r'\b(?:Hold|Gate)\(\s*"([a-z_]+)"', text))
     assert named
-    assert named <= set(HOLDS)
+    assert named <= set(HOLD_REASONS)
 
 
 def test_words_are_sentences_with_a_next_step():
-    for hold in HOLDS.values():
+    for hold in HOLD_REASONS.values():
         assert hold.label
         assert hold.sentence.endswith(".")
         assert hold.advice.endswith(".")
 
 
 def test_a_reason_of_a_newer_version_is_shown_as_it_is():
-    assert describe("lunar_eclipse").label == "Lunar eclipse"
-    assert describe("tls") is HOLDS["tls"]
+    assert describe_hold("lunar_eclipse").label == "Lunar eclipse"
+    assert describe_hold("tls") is HOLD_REASONS["tls"]
 
 
 @pytest.mark.parametrize("kind", get_args(WaitKind))

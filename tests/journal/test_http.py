@@ -12,10 +12,11 @@ from datetime import timedelta
 
 import pytest
 
-from journal.http import client as http
+from journal.http import client
+from journal.http.frozen_request import MissingReference, freeze_request
 from journal.http.secrets import Secrets
 from journal.models import FrozenRequest
-from journal.providers.loader import load
+from journal.providers.load import load_profiles
 from journal.providers.profile import Profile
 from journal.request import Request, env
 from tests.journal.raw_server import answer, json_answer, reset, serving
@@ -25,7 +26,7 @@ KEYED = {"key": {"placement": "header", "name": "Idempotency-Key"}}
 
 
 def a_profile(**fields: object) -> Profile:
-    return load({"forge": {**KEYED, **fields}})["forge"]
+    return load_profiles({"forge": {**KEYED, **fields}})["forge"]
 
 
 def quick(**fields: object) -> Profile:
@@ -34,11 +35,11 @@ def quick(**fields: object) -> Profile:
 
 def a_request(url: str, *, profile: Profile | None = None, path: str = "/pulls", **options: object) -> FrozenRequest:
     request = Request("POST", f"{url}{path}", json={"title": "é"}, **options)  # type: ignore[arg-type]
-    return http.freeze(request, profile=profile or a_profile(), key=KEY, environ=os.environ)
+    return freeze_request(request, profile=profile or a_profile(), key=KEY, environ=os.environ)
 
 
 def send(frozen, *, profile=None, redispatch=False, guard=lambda: None, environ=None):
-    return http.send(
+    return client.send_request(
         frozen, profile=profile or a_profile(), redispatch=redispatch, guard=guard, secrets=Secrets(environ or {})
     )
 
@@ -177,7 +178,7 @@ def test_row_20_a_redirect_is_never_followed(status):
 
 
 def test_an_answer_past_the_cap_is_applied_without_its_output(monkeypatch):
-    monkeypatch.setattr(http, "MAX_BODY", 1000)
+    monkeypatch.setattr(client, "MAX_BODY", 1000)
     outcome = outcome_of(json_answer(200, b'"' + b"x" * 5000 + b'"'))
     assert (outcome.verdict, outcome.has_output) == ("applied", False)
 
@@ -217,9 +218,11 @@ def test_credentials_are_put_in_at_send_and_taken_out_of_what_comes_back():
 
     with serving(echo) as server:
         request = Request("POST", f"{server.url}/{env('HOOK')}", headers={"Authorization": f"Bearer {env('TOKEN')}"})
-        frozen = http.freeze(request, profile=a_profile(), key=KEY, environ=os.environ)
+        frozen = freeze_request(request, profile=a_profile(), key=KEY, environ=os.environ)
         secrets = Secrets({"HOOK": "T0/B0", "TOKEN": "s3cr3t-value"})
-        outcome = http.send(frozen, profile=a_profile(), redispatch=False, guard=lambda: None, secrets=secrets)
+        outcome = client.send_request(
+            frozen, profile=a_profile(), redispatch=False, guard=lambda: None, secrets=secrets
+        )
         (received,) = server.received
     assert b"POST /T0/B0 " in received
     assert b"Authorization: Bearer s3cr3t-value" in received
@@ -239,8 +242,8 @@ def test_an_answer_too_deep_to_walk_is_an_outcome_all_the_same():
 def test_a_missing_credential_stops_before_anything_is_opened():
     with serving(answer(200)) as server:
         request = Request("POST", server.url, headers={"Authorization": env("TOKEN")})
-        with pytest.raises(http.MissingReference, match="TOKEN") as caught:
-            send(http.freeze(request, profile=a_profile(), key=KEY, environ=os.environ))
+        with pytest.raises(MissingReference, match="TOKEN") as caught:
+            send(freeze_request(request, profile=a_profile(), key=KEY, environ=os.environ))
     assert (caught.value.names, server.received) == (("TOKEN",), [])
 
 

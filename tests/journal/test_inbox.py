@@ -7,14 +7,14 @@ import json
 import pytest
 
 from journal import UsageError
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.agent import World, opened, python, rows, task_row
 from tests.journal.operator import decide, outcome, submit, with_handler
 
 
 def test_a_message_is_a_private_file_in_a_private_folder(path):
     submit(path, "a")
-    folder = inbox.inbox_path(path)
+    folder = mailbox.inbox_path(path)
     (file,) = folder.iterdir()
     assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
     assert json.loads(file.read_bytes())["task_id"] == "a"
@@ -24,14 +24,14 @@ def test_a_message_and_its_folder_are_synced_before_the_sender_goes_on(path, tmp
     code = """
         import os, sys
         from pathlib import Path
-        from journal.inbox import mailbox as inbox
+        from journal.inbox import mailbox
         synced = []
         real = os.fsync
         def fsync(descriptor):
             synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
             real(descriptor)
         os.fsync = fsync
-        inbox.post(sys.argv[1], {"kind": "cancel", "task_id": "t"})
+        mailbox.post_message(sys.argv[1], {"kind": "cancel", "task_id": "t"})
         print(*synced, sep="\\n")
     """
     done = python(code, path)
@@ -43,7 +43,7 @@ def test_a_message_and_its_folder_are_synced_before_the_sender_goes_on(path, tmp
 
 def test_messages_are_read_in_the_order_they_were_posted(path):
     ids = [submit(path, f"t{number}") for number in range(20)]
-    assert [message.message_id for message in inbox.pending(path)] == ids
+    assert [message.message_id for message in mailbox.list_messages(path)] == ids
 
 
 def test_an_applied_message_is_gone_and_was_applied_once(path):
@@ -51,7 +51,7 @@ def test_an_applied_message_is_gone_and_was_applied_once(path):
     with with_handler(path) as journal:
         journal.recover()
         journal.apply_inbox()
-    assert inbox.pending(path) == []
+    assert mailbox.list_messages(path) == []
     assert [row["task_id"] for row in rows(path, "SELECT task_id FROM agent_task")] == ["a"]
 
 
@@ -73,12 +73,13 @@ def test_what_was_applied_before_the_disk_was_full_is_followed(held):
         import resource, sys
         from pathlib import Path
         from journal import Journal
-        from journal.inbox import mailbox as inbox
+        from journal.inbox import mailbox
         from tests.journal.operator import decide
         path = Path(sys.argv[1])
         with Journal(path, agent="a") as journal:
             decide(path, "abandon")
-            inbox.post(path, {"kind": "submit", "handler": "h", "task_id": "b", "input": {"text": "x" * 1_000_000}})
+            body = {"kind": "submit", "handler": "h", "task_id": "b", "input": {"text": "x" * 1_000_000}}
+            mailbox.post_message(path, body)
             limit = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limit[1]))
             print([applied.step_index for applied in journal.take_messages()], journal._epoch)
@@ -94,10 +95,10 @@ def test_what_was_applied_before_the_disk_was_full_is_followed(held):
 
 
 def test_a_message_that_its_reader_would_refuse_is_not_posted(path, monkeypatch):
-    monkeypatch.setattr(inbox, "MAX_BYTES", 200)
+    monkeypatch.setattr(mailbox, "MAX_BYTES", 200)
     with pytest.raises(UsageError, match="more than the 200"):
         submit(path, "a", input={"text": "x" * 200})
-    assert not inbox.inbox_path(path).exists()
+    assert not mailbox.inbox_path(path).exists()
 
 
 def test_a_decisions_expiry_is_kept_in_utc_whatever_its_offset(held):
@@ -110,8 +111,8 @@ def test_a_decisions_expiry_is_kept_in_utc_whatever_its_offset(held):
 
 def test_a_half_written_message_of_a_killed_sender_is_not_read(path):
     submit(path, "a")
-    (inbox.inbox_path(path) / ".2026-x.json.abc").write_bytes(b'{"kind"')
-    assert len(inbox.pending(path)) == 1
+    (mailbox.inbox_path(path) / ".2026-x.json.abc").write_bytes(b'{"kind"')
+    assert len(mailbox.list_messages(path)) == 1
 
 
 def test_another_name_of_the_journal_has_the_same_inbox(path, tmp_path):
@@ -119,11 +120,11 @@ def test_another_name_of_the_journal_has_the_same_inbox(path, tmp_path):
     alias = tmp_path / "alias.db"
     alias.symlink_to(path)
     submit(alias, "a")
-    assert len(inbox.pending(path)) == 1
+    assert len(mailbox.list_messages(path)) == 1
 
 
 @pytest.mark.parametrize("bad", [{"kind": "nonsense"}, {"kind": "cancel", "message_id": "../x"}, {"kind": None}])
 def test_what_is_no_message_is_not_posted(path, bad):
     with pytest.raises(UsageError):
-        inbox.post(path, bad)
-    assert not inbox.inbox_path(path).exists()
+        mailbox.post_message(path, bad)
+    assert not mailbox.inbox_path(path).exists()

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from journal import StepkeeperError
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.agent import World, opened, python, rows, task_row
 from tests.journal.child import open_folder
 from tests.journal.operator import submit, with_handler
@@ -35,7 +35,7 @@ from tests.journal.operator import submit, with_handler
     ],
 )
 def test_a_file_that_is_no_message_is_set_aside_and_the_others_are_applied(path, data):
-    folder = inbox.inbox_path(path)
+    folder = mailbox.inbox_path(path)
     submit(path, "before")
     (folder / "2026-11-29T000000.000000Z-bad.json").write_bytes(data)
     submit(path, "after")
@@ -73,17 +73,17 @@ def test_evidence_with_a_value_of_the_wrong_type_is_set_aside(path, wrong):
         "os_boot_id": "x",
         "answer": "absent",
     }
-    inbox.post(path, {**body, **wrong})
+    mailbox.post_message(path, {**body, **wrong})
     with opened(path, world) as journal:
         journal.recover()
-    assert [file.suffix for file in inbox.inbox_path(path).iterdir()] == [".refused"]
+    assert [file.suffix for file in mailbox.inbox_path(path).iterdir()] == [".refused"]
 
 
 def test_a_huge_file_and_what_is_no_file_are_set_aside_unread(path):
-    folder = inbox.inbox_path(path)
+    folder = mailbox.inbox_path(path)
     submit(path, "a")
     with (folder / "0-huge.json").open("wb") as file:
-        file.truncate(inbox.MAX_BYTES + 1)
+        file.truncate(mailbox.MAX_BYTES + 1)
     os.mkfifo(folder / "1-pipe.json")
     (folder / "2-folder.json").mkdir()
     with with_handler(path) as journal:
@@ -95,13 +95,13 @@ def test_a_huge_file_and_what_is_no_file_are_set_aside_unread(path):
 READING = """
     import logging, os, resource, sys
     from journal import Journal
-    from journal.inbox import mailbox as inbox
+    from journal.inbox import mailbox
     logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.WARNING)
     path = sys.argv[1]
     journal = Journal(path, agent="a", handlers={"triage": print})
-    folder = inbox.inbox_path(path)
+    folder = mailbox.inbox_path(path)
     for task in ("a", "b"):
-        inbox.post(path, {"kind": "submit", "handler": "triage", "task_id": task, "input": {}})
+        mailbox.post_message(path, {"kind": "submit", "handler": "triage", "task_id": task, "input": {}})
 """
 
 
@@ -144,19 +144,19 @@ def test_an_inbox_that_cannot_be_opened_for_a_moment_ends_nobody(path):
 
 
 def test_a_refused_name_that_is_taken_stops_nobody(path):
-    folder = inbox.inbox_path(path)
+    folder = mailbox.inbox_path(path)
     submit(path, "a")
     (folder / "0.json").write_bytes(b"{")
     (folder / "0.refused").mkdir()
     (folder / "0.refused" / "kept").touch()
     with with_handler(path) as journal:
         journal.recover()
-    assert inbox.pending(path) == []
+    assert mailbox.list_messages(path) == []
     assert [file.suffix for file in folder.iterdir()] == [".refused"] * 2
 
 
 def test_a_file_in_the_place_of_the_inbox_is_set_aside_by_the_agent(path):
-    inbox.inbox_path(path).write_text("kept")
+    mailbox.inbox_path(path).write_text("kept")
     with pytest.raises(StepkeeperError, match="the message could not be written: Not a directory"):
         submit(path, "a")
     with with_handler(path) as journal:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from journal import TaskClosed, tool
-from journal.deferred_signals import Interrupts
+from journal.deferred_signals import DeferredSignals
 from journal.effects import Read, Steps, Write, drive
 from journal.models import WaitReason
 from tests.journal.agent import opened, rows, steps_of, wait_of
@@ -130,16 +130,16 @@ def test_any_handled_signal_waits_for_the_outcome(path, world, interrupted_write
 
 def test_what_a_handler_raises_just_before_the_outcome_is_written_is_raised_after_it(path, world, monkeypatch, handled):
     handled(signal.SIGALRM)
-    original, writes = Interrupts._noting, []
+    original, writes = DeferredSignals._noting, []
 
-    def noting(interrupts: Interrupts) -> Any:
+    def noting(interrupts: DeferredSignals) -> Any:
         writes.append(interrupts)
         if len(writes) == 2:
             signal.raise_signal(signal.SIGALRM)
         return original(interrupts)
 
     with opened(path, world) as journal, journal.task("t") as task:
-        monkeypatch.setattr(Interrupts, "_noting", noting)
+        monkeypatch.setattr(DeferredSignals, "_noting", noting)
         with pytest.raises(TimeUp):
             task.run(world.blind, "x")
     assert (world.calls, attempts(path)) == ([("blind", "x")], [("applied", "accepted")])
@@ -149,9 +149,9 @@ def test_a_signal_as_the_handlers_are_given_back_before_the_call_leaves_the_step
     path, world, monkeypatch, handled
 ):
     handled(signal.SIGALRM)
-    original = Interrupts.give_back
+    original = DeferredSignals.give_back
 
-    def give_back(interrupts: Interrupts) -> None:
+    def give_back(interrupts: DeferredSignals) -> None:
         found = interrupts._handlers is not None
         original(interrupts)
         if found:
@@ -159,7 +159,7 @@ def test_a_signal_as_the_handlers_are_given_back_before_the_call_leaves_the_step
             signal.raise_signal(signal.SIGALRM)
 
     with opened(path, world) as journal, journal.task("t") as task:
-        monkeypatch.setattr(Interrupts, "give_back", give_back)
+        monkeypatch.setattr(DeferredSignals, "give_back", give_back)
         with pytest.raises(TimeUp):
             task.run(world.blind, "x")
     assert (world.calls, attempts(path)) == ([], [("not_sent", "stale")])
@@ -170,7 +170,7 @@ def test_every_signal_that_waited_is_acted_on_though_one_raises(handled):
     seen: list[int] = []
     previous = signal.signal(signal.SIGHUP, lambda number, frame: seen.append(number))
     try:
-        interrupts = Interrupts()
+        interrupts = DeferredSignals()
         interrupts.put_off()
         signal.raise_signal(signal.SIGALRM)
         signal.raise_signal(signal.SIGHUP)
@@ -195,7 +195,7 @@ def test_a_signal_between_giving_back_two_handlers_loses_neither_handler(monkeyp
         return found
 
     def guarded() -> None:
-        interrupts = Interrupts()
+        interrupts = DeferredSignals()
         interrupts.put_off()
         interrupts.act()
 

@@ -10,8 +10,8 @@ import pytest
 
 from journal import Journal, StepWaiting, TaskCancelled, TaskConflict, UsageError, clock, post_submit, tool
 from journal.http.secrets import Secrets
-from journal.inbox import apply as messages
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
+from journal.inbox.apply import apply_message
 from tests.journal.agent import opened, rows, steps_of, task_row
 from tests.journal.operator import decide, outcome
 
@@ -37,7 +37,7 @@ def test_a_status_message_asks_at_once_and_adopts_what_exists(path, world):
     with Journal(path, agent="triage", tools=[send]) as journal:
         answer[0] = {"found": True}
         before = len(asked)
-        inbox.post(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
+        mailbox.post_message(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
         journal.apply_inbox()
         assert len(asked) == before + 1
     assert steps_of(path, "t")[0]["status"] == "committed"
@@ -52,15 +52,15 @@ def test_a_question_bound_to_a_page_is_asked_in_its_time_and_about_that_step_alo
     body = {"kind": "status", "message_id": "ab" * 16, "task_id": "t", "step_index": 0, "actor": "ann"}
     shown = {"key": step["idempotency_key"], "payload_sha256": step["payload_sha256"], "dispatches": 1}
     expires_at = clock.text(clock.wall() + timedelta(minutes=15))
-    message = inbox.Message(held, "ab" * 16, "status", {**body, **shown, "expires_at": expires_at, **bound})
+    message = mailbox.Message(held, "ab" * 16, "status", {**body, **shown, "expires_at": expires_at, **bound})
     with opened(held, world) as journal:
-        apply = partial(messages.apply, message=message, agent="triage", secrets=Secrets())
+        apply = partial(apply_message, message=message, agent="triage", secrets=Secrets())
         done = journal.store.write(apply, sync=False)
     assert (done.ask, done.refused, "nothing to ask: " in done.sentence) == (asks, not asks, not asks)
 
 
 def test_a_held_step_that_a_message_is_about_is_reported_once(held, world):
-    inbox.post(held, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
+    mailbox.post_message(held, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
     with opened(held, world) as journal:
         report = journal.recover()
     assert (report.held, report.messages, len(report.lines)) == (1, 1, 2)
@@ -92,7 +92,7 @@ def test_a_cancelled_task_takes_no_further_step_and_its_intents_stay_as_they_are
         task = journal.task("u")
         task.run(world.read, 1)
         for name in ("t", "u"):
-            inbox.post(held, {"kind": "cancel", "task_id": name, "actor": "ann", "reason": "wrong one"})
+            mailbox.post_message(held, {"kind": "cancel", "task_id": name, "actor": "ann", "reason": "wrong one"})
         journal.apply_inbox()
         with pytest.raises(TaskCancelled, match="wrong one"):
             task.run(world.read, 2)
@@ -120,11 +120,11 @@ ANSWER = {"kind": "evidence", "task_id": "t", "step_index": 0, "attempt": 1, "an
     ids=lambda wrong: next(iter(wrong)),
 )
 def test_an_answer_with_a_word_nobody_can_read_is_set_aside(held, world, wrong):
-    inbox.post(held, {**ANSWER, "asked_at": clock.now_text(), "asked_boottime": 1.0, **wrong})
+    mailbox.post_message(held, {**ANSWER, "asked_at": clock.now_text(), "asked_boottime": 1.0, **wrong})
     with opened(held, world) as journal:
         assert "refused" in journal.recover().lines[0]
     assert rows(held, "SELECT * FROM agent_evidence") == []
-    assert inbox.pending(held) == []
+    assert mailbox.list_messages(held) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from journal import Journal, OutcomeUnknown, Reply, Request, StepFailed, StepWaiting, codec, http_tool, tool
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.agent import opened, rows, steps_of
 
 
@@ -161,7 +161,7 @@ def recovery_calls(path):
 
 
 def asked_by_a_person(journal: Journal) -> None:
-    inbox.post(journal.path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
+    mailbox.post_message(journal.path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
     journal.apply_inbox()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from journal import Journal, StepWaiting, env, http_tool
-from journal.http.frozen_request import ChangedReference, as_sent, digest, origin_of
+from journal.http.frozen_request import ChangedReference, as_sent, digest_request, resolve_origin
 from journal.reader import Reader
 from journal.request import Request
 from tests.journal.agent import rows, steps_of
@@ -108,7 +108,7 @@ def test_the_frozen_request_and_its_hash_stay_what_they_are(path, moved):
     assert rows(path, "SELECT refs_json, sha256 FROM agent_request") == before
     request = Reader(path).request("t", 0)
     assert request is not None
-    assert digest(request.method, request.url, request.headers, request.body, request.refs) == request.sha256
+    assert digest_request(request.method, request.url, request.headers, request.body, request.refs) == request.sha256
 
 
 def test_whoever_asks_beside_the_agent_asks_where_the_request_was_sent_last(path, moved):
@@ -118,5 +118,5 @@ def test_whoever_asks_beside_the_agent_asks_where_the_request_was_sent_last(path
     request = reader.request("t", 0)
     assert request is not None
     with pytest.raises(ChangedReference):
-        origin_of(request, os.environ)
-    assert origin_of(as_sent(request, reader.sent_with("t", 0, 2)), os.environ)[0] == second.url
+        resolve_origin(request, os.environ)
+    assert resolve_origin(as_sent(request, reader.sent_with("t", 0, 2)), os.environ)[0] == second.url

@@ -6,9 +6,8 @@ import os
 
 import pytest
 
-from journal import Journal, post_submit, tool
-from journal import writer_lock as ownership
-from journal.inbox import mailbox as inbox
+from journal import Journal, post_submit, tool, writer_lock
+from journal.inbox import mailbox
 from journal.reader import Reader
 from journal.store import connection
 from tests.journal.agent import note, opened, status, steps_of
@@ -51,8 +50,8 @@ def test_a_message_by_one_name_reaches_the_agent_that_opened_another(path, world
         post_submit(path, "triage", task_id="by-the-file")
         post_submit(link, "triage", task_id="by-the-link")
         journal.apply_inbox()
-        assert ownership.holder(path) == ownership.holder(link)
-        assert ownership.holder(path) is not None
+        assert writer_lock.find_holder(path) == writer_lock.find_holder(link)
+        assert writer_lock.find_holder(path) is not None
     assert status(path, "by-the-file") == status(path, "by-the-link") == "queued"
 
 
@@ -69,7 +68,7 @@ def test_a_tool_that_changes_the_folder_loses_neither_its_outcome_nor_its_journa
         reader = Reader(os.path.relpath(tmp_path / "j.db"))
         with journal.task("t") as task:
             assert [task.run(move, 1), task.run(move, 2)] == [1, 2]
-        inbox.post(journal.path, {"kind": "submit", "handler": "h", "task_id": "late", "input": {}})
+        mailbox.post_message(journal.path, {"kind": "submit", "handler": "h", "task_id": "late", "input": {}})
         journal.apply_inbox()
         assert {one.task_id for one in reader.tasks().items} == {"t", "late"}
     assert list((tmp_path / "elsewhere").iterdir()) == []

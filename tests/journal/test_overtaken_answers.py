@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from journal import Journal, StepWaiting, clock, http_tool
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.request import Request
 from tests.journal.agent import opened, rows, steps_of
 from tests.journal.operator import decide, outcome
@@ -26,7 +26,7 @@ def after(path, seconds: float) -> str:
 
 def posted(path, **more: str) -> None:
     body = {"kind": "evidence", "task_id": "t", "step_index": 0, "attempt": 0, "answer": "exists"}
-    inbox.post(path, {**body, "asked_at": after(path, -1), "asked_boottime": 1.0, "os_boot_id": "x", **more})
+    mailbox.post_message(path, {**body, "asked_at": after(path, -1), "asked_boottime": 1.0, "os_boot_id": "x", **more})
 
 
 def test_what_was_found_while_the_first_dispatch_was_under_way_leaves_the_step_to_a_person(held, world):
@@ -74,7 +74,7 @@ def test_a_question_overtaken_by_its_own_agents_send_holds_nothing(path, tmp_pat
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(post, 1)
         moved.write_text("600")
-        inbox.post(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
+        mailbox.post_message(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
         with listening(provider, port=closed.port):
             asking = threading.Thread(target=journal.apply_inbox)
             asking.start()

@@ -12,7 +12,7 @@ import pytest
 from journal import Journal, JournalBusy
 from journal.models import Writer
 from journal.store.writer import Store
-from journal.writer_lock import Lock, holder, lock_path
+from journal.writer_lock import Lock, find_holder, lock_path
 from tests.journal.agent import ROOT, World, in_fork, opened, rows, soon, start
 
 HOLD = """
@@ -118,16 +118,16 @@ def test_the_lock_file_is_private_and_stays_the_same_file(path):
 
 
 def test_holder_names_the_writer_and_never_takes_the_lock(path):
-    assert holder(path) is None
+    assert find_holder(path) is None
     assert not lock_path(path).exists()
     with opened(path, World()):
-        seen = holder(path)
+        seen = find_holder(path)
         assert seen is not None
         assert (seen.pid, seen.role) == (os.getpid(), "agent")
-    assert holder(path) is None
+    assert find_holder(path) is None
     # A holder that looked by taking would make this fail now and then.
     stop = threading.Event()
-    watcher = threading.Thread(target=lambda: [holder(path) for _ in iter(stop.is_set, True)])
+    watcher = threading.Thread(target=lambda: [find_holder(path) for _ in iter(stop.is_set, True)])
     watcher.start()
     try:
         for _ in range(200):
@@ -143,13 +143,13 @@ def test_a_holder_whose_text_is_not_written_yet_is_named_by_its_pid(path):
     lock = Lock(path, role="agent")
     lock.acquire()
     lock_path(path).write_text(f'{{"pid": {os.getppid()}, "role": "worker"}}', encoding="utf-8")
-    assert holder(path) == Writer(pid=os.getpid(), role="unknown")
+    assert find_holder(path) == Writer(pid=os.getpid(), role="unknown")
     lock.release()
 
 
 def test_a_forked_child_closes_its_copy_and_the_parent_stays_the_writer(path):
     with opened(path, World()) as journal:
-        said = in_fork(lambda: f"{journal.store.closed} {holder(path)}")
+        said = in_fork(lambda: f"{journal.store.closed} {find_holder(path)}")
         assert said.startswith("True ")
         assert f"pid={os.getpid()}" in said
         with pytest.raises(JournalBusy):
@@ -210,7 +210,7 @@ def test_a_process_that_forked_past_python_and_kept_the_lock_is_named(path):
         with pytest.raises(JournalBusy, match=f"held by pid {orphan}, which inherited the lock") as caught:
             opened(path, World(), wait=0.1)
         assert caught.value.pid == orphan
-        assert holder(path) == Writer(pid=orphan, role="agent")
+        assert find_holder(path) == Writer(pid=orphan, role="agent")
         assert child.stdin is not None
         child.stdin.close()
 

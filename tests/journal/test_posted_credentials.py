@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from journal import Journal, Request, clock, env, http_tool, post_submit
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.settle.recovery import reconcile_file
 from tests.journal.agent import World, all_bytes, rows, steps_of
 from tests.journal.operator import decide, outcome
@@ -39,7 +39,7 @@ def journal_at(path):
 
 
 def kept(path) -> bytes:
-    left = b"".join(file.read_bytes() for file in inbox.inbox_path(path).iterdir())
+    left = b"".join(file.read_bytes() for file in mailbox.inbox_path(path).iterdir())
     return left + all_bytes(path)
 
 
@@ -71,7 +71,7 @@ def test_the_output_and_the_words_of_a_decision_are_hidden(held):
 
 def test_what_a_provider_said_to_another_process_is_hidden(held):
     moment = clock.moment()
-    inbox.post(
+    mailbox.post_message(
         held,
         {
             "kind": "evidence",

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from journal.errors import ProfileError
-from journal.providers import duration, table
-from journal.providers.loader import load
-from journal.providers.profile import FOREVER, Profile, StatusHeader, python_profile
+from journal.providers import duration, parse
+from journal.providers.load import load_profiles
+from journal.providers.parse import parse_profile, python_profile
+from journal.providers.profile import FOREVER, Profile, StatusHeader
 
 KEY = {"placement": "header", "name": "Idempotency-Key"}
 RULES = [{"status": 200, "is": "exists"}, {"status": 404, "is": "absent"}]
@@ -47,11 +48,11 @@ interpret = [
 
 
 def profile(**fields: object) -> Profile:
-    return load({"p": fields})["p"]
+    return load_profiles({"p": fields})["p"]
 
 
 def test_a_profile_that_says_nothing_lets_a_machine_do_nothing():
-    strict = load(None)["generic_none"]
+    strict = load_profiles(None)["generic_none"]
     assert (strict.keyed, strict.asks, strict.window, strict.on_absent, strict.duplicate_cost) == (
         False,
         False,
@@ -63,7 +64,7 @@ def test_a_profile_that_says_nothing_lets_a_machine_do_nothing():
 
 def test_every_field_of_a_file_is_read(tmp_path):
     (tmp_path / "providers.toml").write_text(FORGE)
-    forge = load(tmp_path / "providers.toml")["forge"]
+    forge = load_profiles(tmp_path / "providers.toml")["forge"]
     assert forge.key_text("k") == '"k"'
     assert (forge.marker, forge.marker_promised) == (("Idempotent-Replayed", "true"), True)
     assert (forge.max_attempts, forge.max_age, forge.ambiguous) == (3, timedelta(hours=12), (502, 504))
@@ -76,8 +77,11 @@ def test_every_field_of_a_file_is_read(tmp_path):
 
 def test_a_stored_profile_is_read_back_equal(tmp_path):
     (tmp_path / "providers.toml").write_text(FORGE)
-    for original in (load(tmp_path / "providers.toml")["forge"], python_profile(timedelta(hours=24), True, None)):
-        assert Profile.from_dict(original.name, json.loads(original.canonical)) == original
+    for original in (
+        load_profiles(tmp_path / "providers.toml")["forge"],
+        python_profile(timedelta(hours=24), True, None),
+    ):
+        assert parse_profile(original.name, json.loads(original.canonical)) == original
         assert len(original.version) == 12
 
 
@@ -175,39 +179,39 @@ def test_the_loader_names_what_it_refuses(fields, named):
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ProfileError, match=r"gone\.toml"):
-        load(tmp_path / "gone.toml")
+        load_profiles(tmp_path / "gone.toml")
     (tmp_path / "odd.toml").write_text("[forge\n")
     with pytest.raises(ProfileError, match="not TOML"):
-        load(tmp_path / "odd.toml")
+        load_profiles(tmp_path / "odd.toml")
     (tmp_path / "deep.toml").write_text("a = " + "[" * 5000)
     with pytest.raises(ProfileError, match=r"deep\.toml: nested too deeply"):
-        load(tmp_path / "deep.toml")
+        load_profiles(tmp_path / "deep.toml")
 
 
 def test_a_table_that_is_none_and_a_taken_name_are_refused():
     with pytest.raises(ProfileError, match="not a table"):
-        load({"forge": 1})
+        load_profiles({"forge": 1})
     with pytest.raises(ProfileError, match="taken by a built-in"):
-        load({"generic_none": {}})
+        load_profiles({"generic_none": {}})
 
 
 @pytest.mark.parametrize("text", ["24h", "15m", "30s", "7d", "0.5s", "forever"])
 def test_a_duration_reads_back_as_written(text):
-    assert duration.text(duration.parse(text)) == text
+    assert duration.format_duration(duration.parse_duration(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "24", "h", "-1h", "1 h", "1w", "9999999d", 24, None])
 def test_other_durations_are_refused(text):
     with pytest.raises(ValueError, match="not a duration"):
-        duration.parse(text)
+        duration.parse_duration(text)
 
 
 def test_the_documented_profile_loads_and_every_field_is_documented():
     text = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
     example = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert example
-    assert load(tomllib.loads(example[1]))["forge"].window == timedelta(hours=21.6)
+    assert load_profiles(tomllib.loads(example[1]))["forge"].window == timedelta(hours=21.6)
     fields = {
-        name for name in table.FIELDS if name not in ("key", "retention", "replay", "status", "policy", "transport")
+        name for name in parse.FIELDS if name not in ("key", "retention", "replay", "status", "policy", "transport")
     }
     assert {name for name in fields if f"`{name}" not in text} == set()

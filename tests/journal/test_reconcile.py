@@ -10,7 +10,7 @@ import pytest
 
 from journal.clock import Moment
 from journal.models import Evidence, Step
-from journal.reconcile import decide as reconcile
+from journal.reconcile import decide
 from journal.reconcile.decide import Adopt, Fail, Hold, Now, Query, Send, Wait
 from tests.journal.pending_step import (
     BOOT0,
@@ -197,9 +197,9 @@ def test_the_wait_of_a_refused_connection_grows_to_five_minutes():
 
 
 def test_a_window_counts_the_larger_and_a_horizon_the_smaller_reading():
-    def at_readings(profile: str, wall: float, boot: float, evidence: list[Evidence]) -> reconcile.Action:
+    def at_readings(profile: str, wall: float, boot: float, evidence: list[Evidence]) -> decide.Action:
         step = Step("t", 0, "tool", "pending", "mutating", KEY, "{}", None, T0, T0)
-        return reconcile.decide(
+        return decide.decide(
             step, [killed()], evidence, PROFILES[profile], Now(Moment(at(wall), BOOT0 + boot, OS), None, 2)
         )
 

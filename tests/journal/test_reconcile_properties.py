@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from journal.clock import Moment
 from journal.models import Attempt, Evidence, Step
-from journal.reconcile import decide as reconcile
+from journal.reconcile import decide
 from journal.reconcile.decide import Hold, Now, Send, Wait
 from tests.journal.pending_step import DAY, KEY, OS, PROFILES, T0, Row, action_of, at, decided, gateway, killed, lost
 
@@ -52,8 +52,8 @@ nows = st.builds(
 )  # fmt: skip
 def test_any_rows_give_one_action_and_never_an_unprotected_send(step, attempts, evidence, name, now):
     profile = PROFILES[name]
-    action = reconcile.decide(step, attempts, evidence, profile, now)
-    assert action == reconcile.decide(step, list(reversed(attempts)), evidence, profile, now) or _ambiguous(attempts)
+    action = decide.decide(step, attempts, evidence, profile, now)
+    assert action == decide.decide(step, list(reversed(attempts)), evidence, profile, now) or _ambiguous(attempts)
     if not isinstance(action, Send):
         return
     assert step.status == "pending"

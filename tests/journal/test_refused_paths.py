@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from journal import filesystem as mounts
+from journal import writer_lock
 from journal.errors import JournalUnreadable
 from journal.store import connection
 from journal.supervise.boot_record import close_ended_boot
@@ -63,7 +63,7 @@ def test_only_the_agent_makes_the_first_version_of_a_journal(path, made):
     """Its agent was killed after the file was there and before it held a table."""
     path.touch()
     if made == "opened":
-        connection.connect(path, may_create=True).close()
+        connection.connect_writer(path, may_create=True).close()
     before = path.read_bytes()
     with pytest.raises(JournalUnreadable, match=r"Journal") as caught:
         close_ended_boot(path, pid=1, ended="SIGKILL")
@@ -94,8 +94,8 @@ def test_a_missing_folder_is_named(tmp_path):
 
 def test_a_network_disk_is_refused_before_anything_is_written(path, tmp_path, monkeypatch):
     mountinfo = f"36 35 98:0 / {tmp_path} rw - nfs4 server:/x rw\n".encode()
-    real = mounts.filesystem
-    monkeypatch.setattr(mounts, "filesystem", lambda where: real(where, mountinfo=mountinfo))
+    real = writer_lock.find_filesystem
+    monkeypatch.setattr(writer_lock, "find_filesystem", lambda where: real(where, mountinfo=mountinfo))
     with pytest.raises(JournalUnreadable, match="nfs4") as caught:
         opened(path, World())
     assert (caught.value.kind, list(tmp_path.iterdir())) == ("network_fs", [])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from journal import StepWaiting, clock, post_submit, tool
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.models import WaitReason
 from tests.journal.agent import DAY, opened, rows, serving, soon, status, steps_of, task_row, wait_of
 
@@ -125,7 +125,7 @@ def test_a_decision_wakes_the_task_it_is_about(path, world):
             soon(lambda: status(path, "t") == "waiting")
             world.fail = None
             step = steps_of(path, "t")[0]
-            inbox.post(
+            mailbox.post_message(
                 path,
                 {
                     "kind": "decision",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from journal import StepWaiting, tool
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.models import WaitReason
 from journal.request import Request
 from journal.tools import http_tool
@@ -99,7 +99,7 @@ def test_a_status_that_is_slow_to_come_delays_no_task(path, world):
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(send, "x")
         with serving(journal, concurrency=1):
-            inbox.post(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
+            mailbox.post_message(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
             soon(lambda: len(world.asked) == 2)
             journal.submit("quick", task_id="u")
             soon(lambda: status(path, "u") == "completed")
@@ -197,11 +197,11 @@ def test_a_message_nobody_can_mean_is_set_aside_and_serve_goes_on(path, world, b
         return task.run(world.read, 1)
 
     with opened(path, world, handlers={"quick": quick}) as journal:
-        folder = inbox.inbox_path(path)
+        folder = mailbox.inbox_path(path)
         folder.mkdir(exist_ok=True)
         (folder / "0.json").write_text(json.dumps(body))
         with serving(journal, concurrency=1):
-            soon(lambda: not inbox.pending(path))
+            soon(lambda: not mailbox.list_messages(path))
             journal.submit("quick", task_id="good")
             soon(lambda: status(path, "good") == "completed")
     assert [file.name for file in folder.iterdir()] == ["0.refused"]

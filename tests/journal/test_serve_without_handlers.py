@@ -124,7 +124,7 @@ def test_a_message_that_was_taken_before_the_journal_could_not_be_read_is_carrie
     world.fail = TimeoutError("no answer")
     with opened(path, world, max_wait=0) as journal:
         scripted(journal, world, "t")
-        journal.store.write(lambda tx: steps.hold(tx, "t", 0, "quarantined", "because"), sync=False)
+        journal.store.write(lambda tx: steps.hold_step(tx, "t", 0, "quarantined", "because"), sync=False)
     world.fail = None
     sent = len(world.calls)
     decide(path, "replay")

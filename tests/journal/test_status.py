@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from journal.providers.loader import load
-from journal.providers.status import address, interpret
+from journal.providers.load import load_profiles
+from journal.providers.status_answer import fill_url, interpret_answer
 
 KEY = "ab" * 32
 
 
 def a_profile(rules: list[dict[str, object]], **more: object):
     status = {"request": "GET /o/{key}", "interpret": rules, **more}
-    return load({"forge": {"status": status, "adopt": "from_adopt"}})["forge"]
+    return load_profiles({"forge": {"status": status, "adopt": "from_adopt"}})["forge"]
 
 
 SIMPLE = a_profile([{"status": 200, "is": "exists"}, {"status": 404, "is": "absent"}], output="result.items.0")
@@ -47,33 +47,33 @@ BY_STATE = a_profile(
     ],
 )
 def test_the_first_matching_rule_answers_and_no_rule_is_unknown(profile, status, body, answer):
-    assert interpret(profile, status=status, headers={}, body=body, key=KEY).answer == answer
+    assert interpret_answer(profile, status=status, headers={}, body=body, key=KEY).answer == answer
 
 
 @pytest.mark.parametrize("status", [200, 404])
 def test_a_web_page_proves_nothing_whatever_its_status(status):
     headers = {"content-type": "text/html; charset=utf-8"}
-    answered = interpret(SIMPLE, status=status, headers=headers, body=b"<html>404 Not Found</html>", key=KEY)
+    answered = interpret_answer(SIMPLE, status=status, headers=headers, body=b"<html>404 Not Found</html>", key=KEY)
     assert answered.answer == "unknown"
     assert "web page" in answered.detail
 
 
 def test_the_output_stands_at_the_status_path_else_at_the_adopted_one():
-    found = interpret(SIMPLE, status=200, headers={}, body=b'{"result": {"items": [7]}}', key=KEY)
+    found = interpret_answer(SIMPLE, status=200, headers={}, body=b'{"result": {"items": [7]}}', key=KEY)
     assert (found.output, found.has_output) == (7, True)
-    found = interpret(BY_STATE, status=200, headers={}, body=b'{"done": 1, "from_adopt": 8}', key=KEY)
+    found = interpret_answer(BY_STATE, status=200, headers={}, body=b'{"done": 1, "from_adopt": 8}', key=KEY)
     assert (found.answer, found.output) == ("exists", 8)
-    found = interpret(SIMPLE, status=200, headers={}, body=b"{}", key=KEY)
+    found = interpret_answer(SIMPLE, status=200, headers={}, body=b"{}", key=KEY)
     assert (found.answer, found.has_output) == ("exists", False)
 
 
 def test_a_cut_answer_proves_nothing_that_stands_in_its_body():
-    found = interpret(SIMPLE, status=200, headers={}, body=b'{"result"', key=KEY, truncated=True)
+    found = interpret_answer(SIMPLE, status=200, headers={}, body=b'{"result"', key=KEY, truncated=True)
     assert found.answer == "unknown"
 
 
 def test_the_address_is_a_path_at_the_origin_or_a_url_of_its_own():
-    assert address("/o/{key}?a=1", origin="https://forge.example:8", key="k") == "https://forge.example:8/o/k?a=1"
+    assert fill_url("/o/{key}?a=1", origin="https://forge.example:8", key="k") == "https://forge.example:8/o/k?a=1"
     assert (
-        address("https://status.example/{key}", origin="https://forge.example", key="k") == "https://status.example/k"
+        fill_url("https://status.example/{key}", origin="https://forge.example", key="k") == "https://status.example/k"
     )

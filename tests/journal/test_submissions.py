@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.journal.agent import opened, serving, soon, start, status, task_row
 
 
@@ -35,6 +35,6 @@ def test_four_processes_submit_one_task_and_it_runs_once(path, world):
         for child in children:
             child.communicate()
             assert child.returncode == 0
-        soon(lambda: status(path, "t") == "completed" and not inbox.pending(path))
+        soon(lambda: status(path, "t") == "completed" and not mailbox.list_messages(path))
     assert world.names() == ["triage", "write"]
     assert task_row(path, "t")["conflict"] is None

@@ -17,7 +17,7 @@ import pytest
 
 from journal import clock, schema
 from journal.errors import UsageError
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.supervise.supervisor import Backoff, _due, supervise
 from tests.journal.rows import a_journal, a_task, writer
 
@@ -114,7 +114,7 @@ def test_exit_75_waits_without_the_lock_for_a_message(tmp_path):
         time.sleep(0.6)
         assert len(pids(starts)) == 1
         assert supervisor.poll() is None
-        inbox.post(journal, {"kind": "cancel", "task_id": "t", "actor": "ada", "reason": "enough"})
+        mailbox.post_message(journal, {"kind": "cancel", "task_id": "t", "actor": "ada", "reason": "enough"})
         until(lambda: len(pids(starts)) == 2)
 
 
@@ -138,7 +138,7 @@ def test_exit_75_ends_its_wait_when_another_writer_changed_the_journal(tmp_path)
         time.sleep(0.6)
         assert len(pids(starts)) == 1
         with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
-            schema.migrate(connection, agent="test")
+            schema.migrate_schema(connection, agent="test")
         until(lambda: len(pids(starts)) == 2)
 
 
@@ -148,7 +148,7 @@ def test_what_is_changed_in_the_pause_after_exit_75_is_news(tmp_path):
         until(lambda: "waits for a person" in journal.with_suffix(".said").read_text())
         # As a worker does that posts, takes the free lock, applies and unlinks within moments.
         with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
-            schema.migrate(connection, agent="test")
+            schema.migrate_schema(connection, agent="test")
         until(lambda: len(pids(starts)) == 2)
 
 
@@ -195,7 +195,7 @@ def test_a_message_starts_a_daemon_that_backs_off(tmp_path):
     with supervised(journal, "import sys; sys.exit(1)", first=60.0) as (_, starts):
         # The first restart is quick, the second would come after a minute.
         until(lambda: len(pids(starts)) == 2 and gone(pids(starts)[1]))
-        inbox.post(journal, {"kind": "cancel", "task_id": "t", "actor": "ada", "reason": "enough"})
+        mailbox.post_message(journal, {"kind": "cancel", "task_id": "t", "actor": "ada", "reason": "enough"})
         until(lambda: len(pids(starts)) == 3)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from journal import InvalidArguments, Journal, OutcomeUnknown, Request, StepWaiting, UsageError, codec, http_tool, tool
-from journal.keys import key
+from journal.ids import step_key
 from tests.journal.agent import World, opened, rows, steps_of
 from tests.journal.raw_server import answer, serving
 
@@ -19,7 +19,7 @@ def test_arguments_are_bound_by_the_signature_and_defaults_are_filled_in(path, w
     read, write = steps_of(path, "t")
     assert read["arguments_json"] == '{"note": "none", "number": 5}'
     assert write["arguments_json"] == '{"path": "p", "text": "x"}'  # without `call`
-    assert write["idempotency_key"] == key("t", 1, write["arguments_json"])
+    assert write["idempotency_key"] == step_key("t", 1, write["arguments_json"])
     assert write["payload_sha256"] == write["args_hash"]
 
 

@@ -10,7 +10,7 @@ from agents.decisions import check as decisions
 from journal import codec
 from journal.cli import main
 from journal.errors import InvalidArguments
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_submit_refuses_a_repeated_key_and_posts_nothing(tmp_path: Path, capsys)
     path = tmp_path / "agent.db"
     assert main(["submit", str(path), "triage", "--task-id", "t", "--input", '{"a": 1, "a": 2}']) == 2
     assert "Input $.a: stands twice." in capsys.readouterr().err
-    assert inbox.pending(path) == []
+    assert mailbox.list_messages(path) == []

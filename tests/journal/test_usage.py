@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from journal import Reply
-from journal.usage import Usage, normalise
+from journal.usage import TokenUsage, normalise_usage
 from tests.journal.agent import World, opened, rows
 
 IN_OUT = {"prompt_tokens": 100, "completion_tokens": 40}
 
 
-def buckets(usage: Usage) -> tuple[int | None, ...]:
+def buckets(usage: TokenUsage) -> tuple[int | None, ...]:
     return (
         usage.in_uncached,
         usage.in_cache_read,
@@ -47,7 +47,7 @@ def buckets(usage: Usage) -> tuple[int | None, ...]:
     ],
 )
 def test_chat_completions_usage_becomes_disjoint_buckets(raw, expected, state):
-    found = normalise(raw)
+    found = normalise_usage(raw)
     assert (buckets(found), found.state, found.api) == (expected, state, "openai_chat")
     assert found.flags == "" or state == "partial"
 
@@ -67,7 +67,7 @@ def test_chat_completions_usage_becomes_disjoint_buckets(raw, expected, state):
     ],
 )
 def test_what_contradicts_itself_is_flagged_and_never_clamped(raw, word):
-    found = normalise(raw)
+    found = normalise_usage(raw)
     assert found.state == "partial"
     assert word in found.flags
     assert all(bucket is None or 0 <= bucket < 2**63 for bucket in buckets(found))
@@ -89,12 +89,12 @@ class Inner:
 
 
 def test_an_sdks_own_objects_are_read_like_their_json():
-    assert buckets(normalise(Sdk())) == (40, 60, None, 40, None)
+    assert buckets(normalise_usage(Sdk())) == (40, 60, None, 40, None)
 
 
 @pytest.mark.parametrize("raw", [None, {}, [], "x", 7, Broken(), object(), {"tokens": 5}])
 def test_what_is_not_known_is_unknown_and_not_zero(raw):
-    found = normalise(raw)
+    found = normalise_usage(raw)
     assert (found.state, buckets(found)) == ("unknown", (None,) * 5)
     assert bool(found.flags) == (raw is not None)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from journal.settle.recovery import reconcile_file
-from journal.writer_lock import Lock, holder
+from journal.writer_lock import Lock, find_holder
 from tests.journal.agent import soon, start, steps_of
 from tests.journal.raw_server import RawServer, json_answer
 from tests.journal.raw_server import serving as listening
@@ -110,7 +110,7 @@ def test_a_visit_gives_the_lock_back_between_two_slow_providers(killed, server, 
     monkeypatch.setattr("journal.settle.recovery._VISIT_SECONDS", 0.2)  # every request of this test is slow
     visit = visiting(killed)
     slow.arrived(1)
-    seen = holder(killed)
+    seen = find_holder(killed)
     assert seen is not None
     assert seen.role == "worker"
     taken = threading.Event()
@@ -147,7 +147,7 @@ def test_nobody_holds_the_journal_while_a_visit_asks_for_a_status(path, server, 
     visit = visiting(path)
     for number in range(3):
         slow.arrived(number + 1)
-        assert holder(path) is None
+        assert find_holder(path) is None
         slow.gates[number].set()
     visit.join(20)
     assert not visit.is_alive()

@@ -10,10 +10,10 @@ import pytest
 
 from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, tool
 from journal.effects import Read, Sleep
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.settle import settle
 from journal.settle.context import look
-from journal.store.sql import model_calls, starts, steps, tasks
+from journal.store.sql import model_calls, steps, tasks
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of
 
 DAY = 86400
@@ -123,9 +123,9 @@ def test_what_was_written_last_carries_the_newest_time_whichever_row_is_last(pat
     [
         lambda tx: steps.note_drift(tx, "t", 0, "{}"),
         lambda tx: steps.mark_diverged(tx, "t", 0, "$.x"),
-        lambda tx: starts.count(tx, "pending", 0),
-        lambda tx: tasks.submit(tx, "new", "work", "{}", "triage"),
-        lambda tx: tasks.start(tx, "u", agent="triage"),
+        lambda tx: steps.count_start(tx, "pending", 0),
+        lambda tx: tasks.submit_task(tx, "new", "work", "{}", "triage"),
+        lambda tx: tasks.start_task(tx, "u", agent="triage"),
         lambda tx: model_calls.open_call(tx, "t", 0),
     ],
     ids=["drift", "diverged", "start", "submitted", "run", "model"],
@@ -176,7 +176,7 @@ def test_an_answer_that_claims_to_come_from_the_future_is_set_aside(held, world)
     later = clock.moment()
     body = {"kind": "evidence", "task_id": "t", "step_index": 0, "attempt": 1, "answer": "absent"}
     asked = {"asked_at": "9999-01-01T00:00:00.000000Z", "asked_boottime": later.boot, "os_boot_id": later.os_boot_id}
-    inbox.post(held, body | asked)
+    mailbox.post_message(held, body | asked)
     with opened(held, world) as journal:
         report = journal.recover()
         assert journal.store.read(lambda tx: tx.newest) < "9999"

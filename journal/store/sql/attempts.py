@@ -31,7 +31,9 @@ class Mark:
     redispatch: bool
 
 
-def mark(tx: Transaction, task_id: str, step_index: int, *, generation: int, decision_id: str | None = None) -> Mark:
+def mark_dispatch(
+    tx: Transaction, task_id: str, step_index: int, *, generation: int, decision_id: str | None = None
+) -> Mark:
     """Write the `dispatching` mark. Once it is synced, a kill at any later point means: outcome unknown."""
     row = tx.one(
         "SELECT coalesce(max(attempt), 0) + 1 AS n, coalesce(sum(verdict IS NOT 'not_sent'), 0) AS sent"
@@ -65,7 +67,7 @@ def mark(tx: Transaction, task_id: str, step_index: int, *, generation: int, dec
     return Mark(task_id, step_index, number, tx.boot, moment.boot, int(row["sent"]) > 0)
 
 
-def settle(
+def settle_attempt(
     tx: Transaction,
     mark: Mark,
     *,
@@ -109,7 +111,7 @@ def settle_unknown_as_no_effect(tx: Transaction, task_id: str, step_index: int, 
     )
 
 
-def of_step(tx: Transaction, task_id: str, step_index: int) -> list[Attempt]:
+def list_attempts(tx: Transaction, task_id: str, step_index: int) -> list[Attempt]:
     """All attempts of the step, oldest first."""
     found = tx.all(
         "SELECT * FROM agent_step_attempt WHERE task_id = ? AND step_index = ? ORDER BY attempt", (task_id, step_index)
@@ -117,7 +119,7 @@ def of_step(tx: Transaction, task_id: str, step_index: int) -> list[Attempt]:
     return [rows.attempt(row) for row in found]
 
 
-def dispatches(tx: Transaction, task_id: str, step_index: int) -> int:
+def count_dispatches(tx: Transaction, task_id: str, step_index: int) -> int:
     """How many attempts may have left this machine: what a decision is bound to."""
     row = tx.one(
         "SELECT count(*) AS n FROM agent_step_attempt WHERE task_id = ? AND step_index = ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from journal.keys import sha256_hex
+from journal.ids import sha256_hex
 
 if TYPE_CHECKING:
     from journal.store.transaction import Transaction
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 INLINE_BYTES = 8 * 1024
 
 
-def keep(tx: Transaction, text: str) -> tuple[str, str | None]:
+def keep_blob(tx: Transaction, text: str) -> tuple[str, str | None]:
     """(what stands in the row, reference): a short text itself, a long one a stub naming its hash in agent_body."""
     data = text.encode()
     if len(data) <= INLINE_BYTES:

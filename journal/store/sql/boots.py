@@ -28,20 +28,20 @@ def in_recovery() -> Iterator[None]:
         recovering.reset(token)
 
 
-def agent_name(tx: Transaction) -> str:
+def read_agent_name(tx: Transaction) -> str:
     """The agent whose journal this is."""
     row = tx.one("SELECT value FROM journal_meta WHERE key = 'agent'")
     return "" if row is None else str(row["value"])
 
 
-def next_boot(tx: Transaction) -> int:
+def next_boot_number(tx: Transaction) -> int:
     """The number after the highest one; numbers are never reused."""
     row = tx.one("SELECT coalesce(max(boot), 0) + 1 AS boot FROM agent_boot")
     assert row is not None
     return int(row["boot"])
 
 
-def later_boot(tx: Transaction) -> tuple[int, int] | None:
+def find_later_boot(tx: Transaction) -> tuple[int, int] | None:
     """(boot, pid) of a boot after this transaction's, if there is one: then this writer is fenced off."""
     row = tx.one("SELECT boot, pid FROM agent_boot WHERE boot > ? LIMIT 1", (tx.boot,))
     return None if row is None else (int(row["boot"]), int(row["pid"]))
@@ -76,7 +76,7 @@ def end_boot(tx: Transaction, boot: int, ended: str) -> None:
     )
 
 
-def open_agent_boot(tx: Transaction, pid: int) -> int | None:
+def find_open_agent_boot(tx: Transaction, pid: int) -> int | None:
     """The boot of the agent process `pid` that has no end yet."""
     row = tx.one(
         "SELECT boot FROM agent_boot WHERE role = 'agent' AND pid = ? AND ended IS NULL ORDER BY boot DESC", (pid,)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from journal.store.transaction import Transaction
 
 
-def find(tx: Transaction, message_id: str) -> Decision | None:
+def find_decision(tx: Transaction, message_id: str) -> Decision | None:
     """What became of a decision message, or None when it was never applied."""
     row = tx.one("SELECT * FROM agent_decision WHERE message_id = ?", (message_id,))
     return None if row is None else rows.decision(row)
 
 
-def add(tx: Transaction, body: dict[str, Any], outcome: str) -> None:
+def insert_decision(tx: Transaction, body: dict[str, Any], outcome: str) -> None:
     """Append a decision with what became of it; its message id makes it single-use."""
     output = body.get("output")
     tx.execute(
@@ -46,7 +46,7 @@ def add(tx: Transaction, body: dict[str, Any], outcome: str) -> None:
     )
 
 
-def unused(tx: Transaction, task_id: str, step_index: int) -> Decision | None:
+def find_unused_approval(tx: Transaction, task_id: str, step_index: int) -> Decision | None:
     """The applied approval of this step that no attempt has used yet."""
     row = tx.one(
         "SELECT * FROM agent_decision WHERE task_id = ? AND step_index = ? AND outcome = 'applied'"
@@ -57,7 +57,7 @@ def unused(tx: Transaction, task_id: str, step_index: int) -> Decision | None:
     return None if row is None else rows.decision(row)
 
 
-def expire_old(tx: Transaction, task_id: str, step_index: int) -> None:
+def expire_approvals(tx: Transaction, task_id: str, step_index: int) -> None:
     """Record on every approval of the step that expired unused that nothing was sent for it."""
     tx.execute(
         "UPDATE agent_decision SET outcome = 'refused: expired before it was sent', revision = ? WHERE task_id = ?"
@@ -67,7 +67,7 @@ def expire_old(tx: Transaction, task_id: str, step_index: int) -> None:
     )
 
 
-def supersede(tx: Transaction, task_id: str, step_index: int, by: str) -> None:
+def supersede_approval(tx: Transaction, task_id: str, step_index: int, by: str) -> None:
     """End an approval that was not used yet: a later decision takes its place."""
     tx.execute(
         "UPDATE agent_decision SET outcome = 'refused: superseded: ' || ?, revision = ? WHERE task_id = ?"
@@ -77,7 +77,7 @@ def supersede(tx: Transaction, task_id: str, step_index: int, by: str) -> None:
     )
 
 
-def consume(tx: Transaction, message_id: str, attempt: int) -> bool:
+def consume_approval(tx: Transaction, message_id: str, attempt: int) -> bool:
     """Use an approval for one attempt; False when it was used before or has expired: then nothing may be sent."""
     done = tx.execute(
         "UPDATE agent_decision SET consumed_attempt = ?, revision = ? WHERE message_id = ?"

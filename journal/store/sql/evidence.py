@@ -21,7 +21,7 @@ _DETAIL_CHARACTERS = 2000
 _ANSWERS = get_args(Answer)
 
 
-def add(
+def append_evidence(
     tx: Transaction, evidence: Evidence, *, message_id: str | None = None, answered_at: datetime | None = None
 ) -> None:
     """Append one status answer; a message that was applied before adds nothing.
@@ -57,7 +57,7 @@ def add(
     )
 
 
-def of_message(body: dict[str, Any], step_index: int) -> Evidence:
+def read_message(body: dict[str, Any], step_index: int) -> Evidence:
     """The answer a message carries. Raises KeyError, TypeError and ValueError for one that no column could hold."""
     status, boottime = body.get("http_status"), float(body["asked_boottime"])
     if body["answer"] not in _ANSWERS:
@@ -94,7 +94,7 @@ def _is_overtaken(tx: Transaction, evidence: Evidence, answered_at: datetime) ->
     return row is not None and row["attempt"] > evidence.attempt and row["started_at"] <= clock.text(answered_at)
 
 
-def of_step(tx: Transaction, task_id: str, step_index: int) -> list[Evidence]:
+def list_evidence(tx: Transaction, task_id: str, step_index: int) -> list[Evidence]:
     """All evidence about the step, oldest first."""
     found = tx.all(
         "SELECT * FROM agent_evidence WHERE task_id = ? AND step_index = ? ORDER BY id", (task_id, step_index)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from journal.store.transaction import Transaction
 
 
-def unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 100_000) -> list[tuple[str, int]]:
+def list_unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 100_000) -> list[tuple[str, int]]:
     """(task, step) of pending mutating steps of unfinished tasks, oldest first."""
     found = tx.all(
         "SELECT s.task_id, s.step_index FROM agent_step_journal s JOIN agent_task t ON t.task_id = s.task_id"
@@ -20,7 +20,7 @@ def unresolved(tx: Transaction, *, task_id: str | None = None, limit: int = 100_
     return [(row["task_id"], row["step_index"]) for row in found]
 
 
-def unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
+def list_unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
     """(task, step) of the pending mutating steps of an unfinished task and its branches, oldest first."""
     found = tx.all(
         "WITH RECURSIVE tree (task_id) AS (SELECT ? UNION SELECT t.task_id FROM agent_task t"
@@ -34,7 +34,7 @@ def unresolved_below(tx: Transaction, task_id: str) -> list[tuple[str, int]]:
     return [(row["task_id"], row["step_index"]) for row in found]
 
 
-def due(tx: Transaction) -> list[tuple[str, str | None, str]]:
+def list_due(tx: Transaction) -> list[tuple[str, str | None, str]]:
     """(root task, its handler, when) of the unfinished tasks that have an intent whose time has come, the latest.
 
     What only the clock holds has no time of its own: its root has one.

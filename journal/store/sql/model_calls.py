@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from journal.store.transaction import Transaction
-    from journal.usage import Usage
+    from journal.usage import TokenUsage
 
 
 def open_call(tx: Transaction, task_id: str, step_index: int) -> int:
@@ -34,7 +34,7 @@ def close_call(
     task_id: str,
     step_index: int,
     call: int,
-    usage: Usage,
+    usage: TokenUsage,
     *,
     raw_usage: str | None,
     model: str | None = None,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from journal import keys
+from journal import ids
 from journal.models import FrozenRequest
 from journal.store.sql import rows
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _REFERENCE = "env:"
 
 
-def add(tx: Transaction, task_id: str, step_index: int, request: FrozenRequest, *, asked_with: Iterable[str]) -> None:
+def insert_request(
+    tx: Transaction, task_id: str, step_index: int, request: FrozenRequest, *, asked_with: Iterable[str]
+) -> None:
     """Write the frozen request of a new step, and which environment variables it and its status query name."""
     for name in {*(ref[3] for ref in request.refs), *asked_with}:
         # A later boot must know whose values to hide, though it may never send this request.
@@ -38,7 +40,7 @@ def add(tx: Transaction, task_id: str, step_index: int, request: FrozenRequest, 
     )
 
 
-def find(tx: Transaction, task_id: str, step_index: int, generation: int) -> FrozenRequest | None:
+def find_request(tx: Transaction, task_id: str, step_index: int, generation: int) -> FrozenRequest | None:
     """The frozen request of this key generation, or None for a Python tool."""
     row = tx.one(
         "SELECT method, url, headers_json, refs_json, body, sha256 FROM agent_request"
@@ -48,23 +50,23 @@ def find(tx: Transaction, task_id: str, step_index: int, generation: int) -> Fro
     return None if row is None else rows.request(row)
 
 
-def note_sent(tx: Transaction, task_id: str, step_index: int, attempt: int, marks: Mapping[str, str]) -> None:
+def note_sent_marks(tx: Transaction, task_id: str, step_index: int, attempt: int, marks: Mapping[str, str]) -> None:
     """Keep the marks of what an attempt is sent with, where those are others than the request was made with."""
     # Beside the request, never in it: what it was made with is part of its hash.
     if marks:
         tx.execute(
             "INSERT INTO journal_meta (key, value) VALUES (?, ?)",
-            (keys.sent_key(task_id, step_index, attempt), json.dumps(marks)),
+            (ids.sent_marks_key(task_id, step_index, attempt), json.dumps(marks)),
         )
 
 
-def sent_with(tx: Transaction, task_id: str, step_index: int, attempt: int) -> dict[str, str]:
+def find_sent_marks(tx: Transaction, task_id: str, step_index: int, attempt: int) -> dict[str, str]:
     """The marks that `note_sent` kept for the attempt."""
-    row = tx.one("SELECT value FROM journal_meta WHERE key = ?", (keys.sent_key(task_id, step_index, attempt),))
+    row = tx.one("SELECT value FROM journal_meta WHERE key = ?", (ids.sent_marks_key(task_id, step_index, attempt),))
     return {} if row is None else json.loads(row["value"])
 
 
-def references(tx: Transaction) -> list[str]:
+def list_references(tx: Transaction) -> list[str]:
     """The environment variables that any request of this journal named, or the status query about it."""
     found = tx.all("SELECT key FROM journal_meta WHERE key >= 'env:' AND key < 'env;'")
     return [str(row["key"]).removeprefix(_REFERENCE) for row in found]

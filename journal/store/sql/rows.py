@@ -7,7 +7,7 @@ import sqlite3
 from datetime import datetime
 
 from journal import clock
-from journal.models import Attempt, Decision, Evidence, FrozenRequest, Step, Task
+from journal.models import Attempt, Decision, Evidence, FrozenRequest, Step, TaskRow
 
 
 def step(row: sqlite3.Row) -> Step:
@@ -126,9 +126,9 @@ def request(row: sqlite3.Row) -> FrozenRequest:
     )
 
 
-def task(row: sqlite3.Row) -> Task:
+def task(row: sqlite3.Row) -> TaskRow:
     """A row of agent_task."""
-    return Task(
+    return TaskRow(
         task_id=row["task_id"],
         status=row["status"],
         handler=row["handler"],

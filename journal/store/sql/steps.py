@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from journal import clock
-from journal.keys import sha256_hex
+from journal.ids import sha256_hex
 from journal.models import FrozenRequest, Step
 from journal.providers.profile import Profile
-from journal.store import newest
-from journal.store.sql import blobs as bodies
-from journal.store.sql import requests, rows
+from journal.store.sql import blobs, requests, rows
+from journal.store.transaction import note_newest
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,7 +50,7 @@ class NewStep:
         return f"Step {self.step_index} of {self.task_id} ({self.tool_name})"
 
 
-def find(tx: Transaction, task_id: str, step_index: int) -> Step | None:
+def find_step(tx: Transaction, task_id: str, step_index: int) -> Step | None:
     """The step with its bodies, or None."""
     row = tx.one(
         f"SELECT {_COLUMNS} FROM agent_step_journal s WHERE s.task_id = ? AND s.step_index = ?", (task_id, step_index)
@@ -59,16 +58,16 @@ def find(tx: Transaction, task_id: str, step_index: int) -> Step | None:
     return None if row is None else rows.step(row)
 
 
-def count(tx: Transaction, task_id: str) -> int:
+def count_steps(tx: Transaction, task_id: str) -> int:
     """One more than the highest stored index of the task."""
     row = tx.one("SELECT coalesce(max(step_index), -1) + 1 AS n FROM agent_step_journal WHERE task_id = ?", (task_id,))
     assert row is not None
     return int(row["n"])
 
 
-def insert(tx: Transaction, new: NewStep) -> None:
+def insert_step(tx: Transaction, new: NewStep) -> None:
     """Write the step as pending, with its frozen request where it has one."""
-    text, reference = bodies.keep(tx, new.arguments_json)
+    text, reference = blobs.keep_blob(tx, new.arguments_json)
     digest = sha256_hex(new.arguments_json)
     request, profile = new.request, new.profile
     tx.execute(
@@ -99,10 +98,10 @@ def insert(tx: Transaction, new: NewStep) -> None:
     )
     if request is not None:
         asked_with = () if profile is None else profile.references
-        requests.add(tx, new.task_id, new.step_index, request, asked_with=asked_with)
+        requests.insert_request(tx, new.task_id, new.step_index, request, asked_with=asked_with)
 
 
-def commit(
+def commit_step(
     tx: Transaction,
     task_id: str,
     step_index: int,
@@ -114,7 +113,7 @@ def commit(
     alarm: str | None = None,
 ) -> bool:
     """Commit a pending step with its output; False, and nothing done, when it is pending no more."""
-    text, body = bodies.keep(tx, output_json)
+    text, body = blobs.keep_blob(tx, output_json)
     done = tx.execute(
         "UPDATE agent_step_journal SET status = 'committed', output_json = ?, output_ref = ?, output_bytes = ?,"
         " output_complete = ?, hold_reason = NULL, hold_detail = NULL, next_attempt_at = NULL, committed_boot = ?,"
@@ -138,7 +137,7 @@ def commit(
     return done.rowcount == 1
 
 
-def end(tx: Transaction, task_id: str, step_index: int, status: str, error_json: str) -> bool:
+def end_step(tx: Transaction, task_id: str, step_index: int, status: str, error_json: str) -> bool:
     """End a pending step as `failed` or `abandoned` with the stored error; False when it is pending no more."""
     done = tx.execute(
         "UPDATE agent_step_journal SET status = ?, error_json = ?, hold_reason = NULL, hold_detail = NULL,"
@@ -149,7 +148,7 @@ def end(tx: Transaction, task_id: str, step_index: int, status: str, error_json:
     return done.rowcount == 1
 
 
-def hold(tx: Transaction, task_id: str, step_index: int, reason: str, detail: str) -> None:
+def hold_step(tx: Transaction, task_id: str, step_index: int, reason: str, detail: str) -> None:
     """Hold a pending step for a person; unchanged when it is held for the same reason already."""
     tx.execute(
         "UPDATE agent_step_journal SET hold_reason = ?, hold_detail = ?, next_attempt_at = NULL, updated_at = ?,"
@@ -173,7 +172,7 @@ def is_held(tx: Transaction, task_id: str, step_index: int) -> bool:
 
 def mark_diverged(tx: Transaction, task_id: str, step_index: int, detail: str) -> None:
     """Note at the stored step that the code asked for another one."""
-    newest.note(tx)
+    note_newest(tx)
     tx.execute(
         "UPDATE agent_step_journal SET hold_reason = 'diverged', hold_detail = ?, revision = ?"
         " WHERE task_id = ? AND step_index = ?",
@@ -183,7 +182,7 @@ def mark_diverged(tx: Transaction, task_id: str, step_index: int, detail: str) -
 
 def clear_divergence(tx: Transaction, task_id: str, step_index: int) -> None:
     """Take the note back: the code asks for the stored step again."""
-    newest.note(tx)
+    note_newest(tx)
     tx.execute(
         "UPDATE agent_step_journal SET hold_reason = NULL, hold_detail = NULL, revision = ?"
         " WHERE task_id = ? AND step_index = ? AND hold_reason = 'diverged'",
@@ -193,14 +192,14 @@ def clear_divergence(tx: Transaction, task_id: str, step_index: int) -> None:
 
 def note_drift(tx: Transaction, task_id: str, step_index: int, drift_json: str) -> None:
     """Record that the code's arguments differ from the stored ones, which were taken (`drift="stored"`)."""
-    newest.note(tx)
+    note_newest(tx)
     tx.execute(
         "UPDATE agent_step_journal SET drift_json = ?, revision = ? WHERE task_id = ? AND step_index = ?",
         (drift_json, tx.revision(), task_id, step_index),
     )
 
 
-def schedule(tx: Transaction, task_id: str, step_index: int, until: datetime) -> None:
+def schedule_step(tx: Transaction, task_id: str, step_index: int, until: datetime) -> None:
     """Put on disk when a pending step is due again."""
     tx.execute(
         "UPDATE agent_step_journal SET next_attempt_at = ?, hold_reason = NULL, hold_detail = NULL, updated_at = ?,"
@@ -209,7 +208,7 @@ def schedule(tx: Transaction, task_id: str, step_index: int, until: datetime) ->
     )
 
 
-def release(tx: Transaction, task_id: str, step_index: int) -> None:
+def release_step(tx: Transaction, task_id: str, step_index: int) -> None:
     """Lift a hold and a due time: recovery decides anew."""
     tx.execute(
         "UPDATE agent_step_journal SET hold_reason = NULL, hold_detail = NULL, next_attempt_at = NULL, updated_at = ?,"
@@ -218,9 +217,46 @@ def release(tx: Transaction, task_id: str, step_index: int) -> None:
     )
 
 
-def profile_json(tx: Transaction, task_id: str, step_index: int) -> str | None:
+def find_profile_json(tx: Transaction, task_id: str, step_index: int) -> str | None:
     """The provider profile stored with the intent: recovery uses this one, whatever the file now says."""
     row = tx.one(
         "SELECT profile_json FROM agent_step_journal WHERE task_id = ? AND step_index = ?", (task_id, step_index)
     )
     return None if row is None else row["profile_json"]
+
+
+def restart_step(tx: Transaction, task_id: str, step_index: int) -> bool:
+    """Count one more start of a read-only or model step, in this boot; False when it is pending no more."""
+    done = tx.execute(
+        "UPDATE agent_step_journal SET starts = starts + 1, boot = ?, hold_reason = NULL, hold_detail = NULL,"
+        " updated_at = ?, revision = ? WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (tx.boot, tx.now, tx.revision(), task_id, step_index),
+    )
+    return done.rowcount == 1
+
+
+def count_start(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Count one more start of the agent's own code for a pending step."""
+    tx.execute(
+        "UPDATE agent_step_journal SET starts = starts + 1, updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (tx.now, tx.revision(), task_id, step_index),
+    )
+
+
+def uncount_start(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Take a start back: the step was interrupted, it did not kill its process."""
+    tx.execute(
+        "UPDATE agent_step_journal SET starts = max(starts - 1, 0), updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND status = 'pending'",
+        (tx.now, tx.revision(), task_id, step_index),
+    )
+
+
+def reset_starts(tx: Transaction, task_id: str, step_index: int) -> None:
+    """Let a quarantined step start afresh."""
+    tx.execute(
+        "UPDATE agent_step_journal SET starts = 0, updated_at = ?, revision = ? WHERE task_id = ? AND step_index = ?"
+        " AND status = 'pending'",
+        (tx.now, tx.revision(), task_id, step_index),
+    )

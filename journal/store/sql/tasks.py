@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from journal import clock
 from journal.errors import TaskCancelled, TaskConflict, UsageError
-from journal.models import Task, WaitReason
-from journal.store.sql import blobs as bodies
-from journal.store.sql import rows, runs
+from journal.models import TaskRow, WaitReason
+from journal.store.sql import blobs, rows
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,6 +20,8 @@ _COLUMNS = (
     " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = output_ref), output_json) AS output_json,"
     " error_json, next_attempt_at, boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
 )
+# How a run ends that SystemExit or a cancellation leaves while its process goes on.
+BROKEN_OFF: Final = "broken_off"
 _NO_WAIT = "wait_kind = NULL, wait_step_task = NULL, wait_step_index = NULL, wait_hold = NULL, wait_detail = NULL"
 # The task of the first parameter and all that is, directly or not, a branch of it.
 _TREE = (
@@ -32,25 +33,25 @@ _UNRESOLVED = (
 )
 
 
-def find(tx: Transaction, task_id: str) -> Task | None:
+def find_task(tx: Transaction, task_id: str) -> TaskRow | None:
     """The task, or None."""
     row = tx.one(f"SELECT {_COLUMNS} FROM agent_task WHERE task_id = ?", (task_id,))
     return None if row is None else rows.task(row)
 
 
-def unless_cancelled(tx: Transaction, task_id: str) -> Task | None:
+def require_uncancelled(tx: Transaction, task_id: str) -> TaskRow | None:
     """The task, or None. Raises TaskCancelled where it, or what it is directly or not a branch of, was cancelled."""
-    task = above = find(tx, task_id)
+    task = above = find_task(tx, task_id)
     while above is not None:
         if above.status == "cancelled":
             raise TaskCancelled(f"Task {above.task_id}: it was cancelled: {above.cancel_reason}")
-        above = None if above.parent_id is None else find(tx, above.parent_id)
+        above = None if above.parent_id is None else find_task(tx, above.parent_id)
     return task
 
 
-def submit(tx: Transaction, task_id: str, handler: str, input_json: str, agent: str) -> Task:
+def submit_task(tx: Transaction, task_id: str, handler: str, input_json: str, agent: str) -> TaskRow:
     """Queue a task; the same id with the same handler and input is the same task. Raises TaskConflict otherwise."""
-    found = find(tx, task_id)
+    found = find_task(tx, task_id)
     if found is not None:
         if found.handler == handler and found.input_json == input_json:
             return found
@@ -59,7 +60,7 @@ def submit(tx: Transaction, task_id: str, handler: str, input_json: str, agent: 
             hint="Task ids are never reused: choose another one.",
         )
     _insert(tx, task_id, "queued", handler=handler, input_json=input_json, agent=agent)
-    task = find(tx, task_id)
+    task = find_task(tx, task_id)
     assert task is not None
     return task
 
@@ -72,7 +73,7 @@ def note_conflict(tx: Transaction, task_id: str, text: str) -> None:
     )
 
 
-def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = None) -> int:
+def start_task(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = None) -> int:
     """Mark the task running in this boot, making it if it is new, and open a run. Returns the run's number.
 
     An ended task may be opened: it is served from the journal, and a new step makes it run again. Raises UsageError
@@ -80,8 +81,8 @@ def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = 
     cancelled one.
     """
     if parent_id is not None:
-        unless_cancelled(tx, parent_id)
-    found = find(tx, task_id)
+        require_uncancelled(tx, parent_id)
+    found = find_task(tx, task_id)
     if found is not None and found.parent_id != parent_id:
         owner = "a task of its own" if found.parent_id is None else f"a branch of {found.parent_id!r}"
         raise UsageError(f"Task {task_id!r}: it is {owner}.", hint="Choose another id or branch name.")
@@ -97,10 +98,10 @@ def start(tx: Transaction, task_id: str, *, agent: str, parent_id: str | None = 
             " updated_at = ?, revision = ? WHERE task_id = ?",
             (tx.boot, tx.now, tx.revision(), task_id),
         )
-    return runs.begin(tx, task_id)
+    return begin_run(tx, task_id)
 
 
-def reopen(tx: Transaction, task_id: str) -> None:
+def reopen_task(tx: Transaction, task_id: str) -> None:
     """Make an ended task, and what it is a branch of, run again: it takes a new step, which recovery must find."""
     wanted: str | None = task_id
     while wanted is not None:
@@ -113,11 +114,11 @@ def reopen(tx: Transaction, task_id: str) -> None:
         wanted = _parent(tx, wanted)
 
 
-def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
+def complete_task(tx: Transaction, task_id: str, output_json: str) -> bool:
     """Complete the task and its open branches; False, and nothing done, while one of them has a pending step."""
-    if first_pending(tx, task_id) is not None:
+    if find_pending_step(tx, task_id) is not None:
         return False
-    text, reference = bodies.keep(tx, output_json)
+    text, reference = blobs.keep_blob(tx, output_json)
     for member in _tree(tx, task_id):
         own = (text, reference) if member == task_id else (None, None)
         tx.execute(
@@ -130,7 +131,7 @@ def complete(tx: Transaction, task_id: str, output_json: str) -> bool:
     return True
 
 
-def first_pending(
+def find_pending_step(
     tx: Transaction, task_id: str, *, intents_only: bool = False
 ) -> tuple[str, int, str | None, str | None] | None:
     """(task, step, hold reason, due time) of a pending step of the task or of any of its branches.
@@ -149,7 +150,7 @@ def first_pending(
     return None if row is None else tuple(row)
 
 
-def fail(tx: Transaction, task_id: str, error_json: str) -> None:
+def fail_task(tx: Transaction, task_id: str, error_json: str) -> None:
     """End the task as failed with the stored error."""
     tx.execute(
         f"UPDATE agent_task SET status = 'failed', {_NO_WAIT}, next_attempt_at = NULL, ended_at = ?,"
@@ -159,7 +160,7 @@ def fail(tx: Transaction, task_id: str, error_json: str) -> None:
     )
 
 
-def wait(tx: Transaction, task_id: str, reason: WaitReason, until: datetime | None) -> None:
+def put_task_aside(tx: Transaction, task_id: str, reason: WaitReason, until: datetime | None) -> None:
     """Put the task aside until a decision, or until `until`."""
     tx.execute(
         "UPDATE agent_task SET status = 'waiting', wait_kind = ?, wait_step_task = ?, wait_step_index = ?,"
@@ -172,9 +173,9 @@ def wait(tx: Transaction, task_id: str, reason: WaitReason, until: datetime | No
     )
 
 
-def cancel(tx: Transaction, task_id: str, reason: str) -> bool:
+def cancel_task(tx: Transaction, task_id: str, reason: str) -> bool:
     """Cancel an unfinished task and its branches; pending intents stay what they are. False if it had ended."""
-    task = find(tx, task_id)
+    task = find_task(tx, task_id)
     if task is None or task.status not in ("queued", "running", "waiting"):
         return False
     for member in _tree(tx, task_id):
@@ -186,7 +187,7 @@ def cancel(tx: Transaction, task_id: str, reason: str) -> bool:
     return True
 
 
-def requeue(tx: Transaction, task_id: str) -> None:
+def requeue_task(tx: Transaction, task_id: str) -> None:
     """Make a waiting or crashed task, and what it is a branch of, due now: something about a step was settled."""
     wanted: str | None = task_id
     while wanted is not None:
@@ -198,7 +199,7 @@ def requeue(tx: Transaction, task_id: str) -> None:
         wanted = _parent(tx, wanted)
 
 
-def due(tx: Transaction, limit: int) -> list[Task]:
+def list_due_tasks(tx: Transaction, limit: int) -> list[TaskRow]:
     """Unfinished root tasks with a handler that can run: queued, due, or running (the caller knows which it runs)."""
     found = tx.all(
         f"SELECT {_COLUMNS} FROM agent_task WHERE status IN ('queued', 'running', 'waiting')"
@@ -222,7 +223,7 @@ def _insert(
     input_json: str | None = None,
     parent_id: str | None = None,
 ) -> None:
-    text, reference = (None, None) if input_json is None else bodies.keep(tx, input_json)
+    text, reference = (None, None) if input_json is None else blobs.keep_blob(tx, input_json)
     tx.execute(
         "INSERT INTO agent_task (task_id, handler, input_json, input_ref, agent, parent_id, status, boot, created_at,"
         " updated_at, revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -240,12 +241,50 @@ def _parent(tx: Transaction, task_id: str) -> str | None:
     return None if row is None else row["parent_id"]
 
 
-def root(tx: Transaction, task_id: str) -> Task | None:
+def find_root(tx: Transaction, task_id: str) -> TaskRow | None:
     """The task this one is, directly or not, a branch of; itself when it is none."""
-    found = find(tx, task_id)
+    found = find_task(tx, task_id)
     while found is not None and found.parent_id is not None:
-        parent = find(tx, found.parent_id)
+        parent = find_task(tx, found.parent_id)
         if parent is None:
             return found
         found = parent
     return found
+
+
+def begin_run(tx: Transaction, task_id: str) -> int:
+    """Open the next run of the task, in this boot; returns its number."""
+    row = tx.one("SELECT coalesce(max(run), 0) + 1 AS run FROM agent_task_run WHERE task_id = ?", (task_id,))
+    assert row is not None
+    tx.execute(
+        "INSERT INTO agent_task_run (task_id, run, boot, started_at, revision) VALUES (?, ?, ?, ?, ?)",
+        (task_id, row["run"], tx.boot, tx.now, tx.revision()),
+    )
+    return int(row["run"])
+
+
+def note_served(tx: Transaction, task_id: str, run: int, served_through: int) -> None:
+    """Record up to which step this run was served from the journal."""
+    tx.execute(
+        "UPDATE agent_task_run SET served_through = ?, revision = ?"
+        " WHERE task_id = ? AND run = ? AND served_through < ?",
+        (served_through, tx.revision(), task_id, run, served_through),
+    )
+
+
+def end_run(tx: Transaction, task_id: str, run: int, ended: str) -> None:
+    """Record how this run of the task ended."""
+    tx.execute(
+        "UPDATE agent_task_run SET ended_at = ?, ended = ?, revision = ? WHERE task_id = ? AND run = ?",
+        (tx.now, ended, tx.revision(), task_id, run),
+    )
+
+
+def count_breaks(tx: Transaction, task_id: str) -> int:
+    """How many of the task's newest runs were broken off, one after the other; killed ones are passed over."""
+    row = tx.one(
+        "SELECT count(*) AS n FROM agent_task_run WHERE task_id = ? AND ended = ? AND run >"
+        " (SELECT coalesce(max(run), 0) FROM agent_task_run WHERE task_id = ? AND ended <> ?)",
+        (task_id, BROKEN_OFF, task_id, BROKEN_OFF),
+    )
+    return 0 if row is None else int(row["n"])

@@ -11,7 +11,7 @@ from agents.demo import paths as paths_module
 from agents.demo import repository
 from agents.demo.paths import AGENTS, COMMITS, MESSAGES, PULLS, Paths
 from agents.demo.world import World
-from journal.providers import loader
+from journal.providers import load
 
 
 def test_a_world_started_again_has_its_old_addresses_and_secrets(tmp_path):
@@ -47,7 +47,7 @@ def test_a_secret_goes_only_to_the_agent_that_uses_it(tmp_path):
 def test_the_forge_is_described_by_a_profile_the_loader_takes(tmp_path):
     paths = Paths(tmp_path / "demo")
     with World(paths) as world:
-        forge = loader.load(paths.providers)["forge"]
+        forge = load.load_profiles(paths.providers)["forge"]
         assert forge.keyed
         assert forge.status is not None
         assert forge.status.url == f"{world.forge.url}/operations/{{key}}"

@@ -14,7 +14,7 @@ from agents.models import IndexedModelCall, IndexedTask, PendingIntent, SpendHou
 from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED
 from agents.money import Money
 from journal import clock
-from journal.providers.profile import python_profile
+from journal.providers.parse import python_profile
 from tests.builders.fleet import a_model_call, a_run, held, journal_file, reread, rows, swept, watched, writing
 
 pytestmark = pytest.mark.django_db

@@ -6,8 +6,8 @@ import pytest
 
 from agents.jobs import queue as jobs
 from journal import clock
-from journal.inbox import mailbox as inbox
-from journal.providers.profile import python_profile
+from journal.inbox import mailbox
+from journal.providers.parse import python_profile
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import held, rows, swept, watched, writing
 
@@ -62,7 +62,7 @@ def answered(path):
 def test_the_agents_answer_ends_the_question_a_little_after_its_time_too(python_tool, later, seconds):
     with held(python_tool):
         job = deliver(ask(python_tool, kind="query_status", decision=None))
-        inbox.remove(inbox.pending(python_tool)[0])
+        mailbox.remove_message(mailbox.list_messages(python_tool)[0])
         later(seconds)
         assert jobs.follow(job).sentence == "The agent took the question in; it has not answered yet."
         answered(python_tool)
@@ -73,7 +73,7 @@ def test_the_agents_answer_ends_the_question_a_little_after_its_time_too(python_
 def test_a_question_that_was_taken_in_and_not_answered_ends_a_minute_after_its_time(python_tool, later):
     with held(python_tool):
         job = deliver(ask(python_tool, kind="query_status", decision=None))
-        inbox.remove(inbox.pending(python_tool)[0])
+        mailbox.remove_message(mailbox.list_messages(python_tool)[0])
         later(970)
         job = jobs.follow(job)
     assert (job.state, job.sentence) == ("done", "The agent took the question in and gave no answer.")
@@ -84,7 +84,7 @@ def test_a_question_that_expired_undelivered_stays_expired_whatever_is_answered_
     later(901)
     assert jobs.follow(job).state == "expired"
     later(3600)
-    inbox.remove(inbox.pending(python_tool)[0])
+    mailbox.remove_message(mailbox.list_messages(python_tool)[0])
     answered(python_tool)
     job = jobs.follow(job)
     assert (job.state, job.sentence.startswith("Expired undelivered")) == ("expired", True)
@@ -105,7 +105,7 @@ def test_a_question_that_its_agent_found_nothing_to_ask_about_ends_at_once_and_c
 ):
     with held(python_tool):
         job = deliver(ask(python_tool, kind="query_status", decision=None))
-        inbox.remove(inbox.pending(python_tool)[0])
+        mailbox.remove_message(mailbox.list_messages(python_tool)[0])
         with writing(python_tool) as connection:
             connection.execute("DELETE FROM agent_step_attempt WHERE attempt = ?", (attempt.get("attempt", 1),))
             rows.an_attempt(connection, revision=rows.BOOT + 80, **attempt)
@@ -118,7 +118,7 @@ def test_a_question_that_its_agent_found_nothing_to_ask_about_ends_at_once_and_c
 def test_an_answer_that_was_given_before_its_step_was_dispatched_again_is_the_questions(python_tool):
     with held(python_tool):
         job = deliver(ask(python_tool, kind="query_status", decision=None))
-        inbox.remove(inbox.pending(python_tool)[0])
+        mailbox.remove_message(mailbox.list_messages(python_tool)[0])
         answered(python_tool)
         with writing(python_tool) as connection:
             rows.an_attempt(connection, attempt=2, verdict="unknown", kind="raised", revision=rows.BOOT + 91)

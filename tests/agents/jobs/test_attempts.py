@@ -24,8 +24,8 @@ def begun(store, job):
     """Begin the attempt that the approval allows, as its agent does."""
 
     def begin(tx):
-        mark = attempts.mark(tx, job.task_id, 0, generation=0, decision_id=job.message_id)
-        assert decisions.consume(tx, job.message_id, mark.attempt)
+        mark = attempts.mark_dispatch(tx, job.task_id, 0, generation=0, decision_id=job.message_id)
+        assert decisions.consume_approval(tx, job.message_id, mark.attempt)
         return mark
 
     return store.write(begin, sync=False)
@@ -42,7 +42,7 @@ def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path, l
         job = jobs.follow(job)
         assert (job.state, "attempt 2 is under way" in job.sentence) == ("waiting_agent", True)
         settled = partial(
-            attempts.settle,
+            attempts.settle_attempt,
             mark=mark,
             verdict="unknown",
             kind="gateway",

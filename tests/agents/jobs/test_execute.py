@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.builders.fleet import the_step
 from tests.builders.held import TASK, a_held_step, hook
 
@@ -71,7 +71,7 @@ def test_a_job_delivered_four_times_to_a_real_worker_is_done_once(tmp_path, env)
         assert len(server.received) == 2
         assert server.received[0] == server.received[1]
         assert the_step(path, TASK).status == "committed"
-        assert not inbox.pending(path)
+        assert not mailbox.list_messages(path)
     finally:
         server.close()
 

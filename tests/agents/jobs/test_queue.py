@@ -18,7 +18,7 @@ from agents.jobs import queue as jobs
 from agents.jobs import result as outcome
 from agents.models import AuditEvent, Job, JournalFile
 from journal import clock
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.reader import Reader
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import a_person, held, journal_file, swept, the_step
@@ -87,7 +87,7 @@ def test_a_decision_waits_for_the_agent_that_holds_the_journal(path, server):
     with held(path) as pid:
         job = deliver(ask(path))
         assert (job.state, job.sentence) == ("waiting_agent", f"Waiting for the agent (pid {pid}).")
-        assert len(inbox.pending(path)) == 1
+        assert len(mailbox.list_messages(path)) == 1
         assert jobs.follow(job).state == "waiting_agent"
     assert len(server.received) == 1
     # The agent has gone without taking it in: after a while the worker does it.
@@ -101,7 +101,7 @@ def test_a_decision_nobody_took_in_expires_and_says_so(path, server, settings):
     settings.STEPKEEPER_DECISION_TTL = 0
     job = ask(path)
     assert deliver(job).state == "expired"
-    assert not inbox.pending(path), "it expired before it was posted"
+    assert not mailbox.list_messages(path), "it expired before it was posted"
     settings.STEPKEEPER_DECISION_TTL = 900
     with held(path):
         job = deliver(ask(path))
@@ -118,7 +118,7 @@ def test_who_lost_the_role_before_the_work_is_refused_and_audited(path, server):
     give_role(ada, "viewer")
     assert deliver(job).state == "refused"
     assert len(server.received) == 1
-    assert not inbox.pending(path)
+    assert not mailbox.list_messages(path)
     line = audit.lines(refused_only=True).items[0]
     assert (line.actor, line.allowed, line.job_uuid) == ("ada", False, str(job.uuid))
 
@@ -199,7 +199,7 @@ def test_a_journal_that_left_the_globs_gets_no_message(path, settings, tmp_path)
     job = ask(path)
     settings.STEPKEEPER_JOURNALS = (str(tmp_path / "elsewhere" / "*.db"),)
     assert deliver(job).state == "failed"
-    assert not inbox.pending(path)
+    assert not mailbox.list_messages(path)
 
 
 def test_asking_where_nothing_can_be_asked_says_so(path):
@@ -235,7 +235,7 @@ def test_a_decision_about_a_journal_that_was_swapped_for_another_is_refused(path
     job = deliver(job)
     assert (job.state, job.sentence.split(":")[0]) == ("refused", "Refused")
     assert "another journal stands at this path" in job.sentence
-    assert (len(server.received), inbox.pending(path)) == (sent, [])
+    assert (len(server.received), mailbox.list_messages(path)) == (sent, [])
 
 
 @pytest.mark.parametrize("kind", ["copy", "rewound", "new"])
@@ -245,11 +245,11 @@ def test_a_decision_about_a_journal_that_is_not_read_any_more_is_refused(path, s
     job = deliver(job)
     assert (job.state, job.sentence.split(":")[0]) == ("refused", "Refused")
     assert job.sentence.endswith("Nothing was sent.")
-    assert (len(server.received), inbox.pending(path)) == (sent, [])
+    assert (len(server.received), mailbox.list_messages(path)) == (sent, [])
 
 
 def test_a_decision_about_a_journal_that_fell_back_since_it_was_read_is_refused(path, server):
     job, sent = ask(path), len(server.received)
     JournalFile.objects.update(highest_revision=F("highest_revision") + 1)
     assert "holds less now than was read" in deliver(job).sentence
-    assert (len(server.received), inbox.pending(path)) == (sent, [])
+    assert (len(server.received), mailbox.list_messages(path)) == (sent, [])

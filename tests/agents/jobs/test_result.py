@@ -19,7 +19,7 @@ from agents.jobs import states as leases
 from agents.models import Job
 from journal import Journal, Request, clock, http_tool
 from journal.errors import StepWaiting
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.reader import Reader
 from journal.settle import recovery
 from tests.builders.asked import ask, deliver
@@ -71,7 +71,7 @@ def test_an_approval_that_a_later_decision_replaced_was_not_sent(path, server):
     job = deliver(ask(path))
     decision = Reader(path).by_decision(job.message_id)
     assert decision is not None
-    inbox.post(path, decisions.message("abandon", **another(job)))
+    mailbox.post_message(path, decisions.message("abandon", **another(job)))
     recovery.reconcile_file(path, role="cli")
     assert jobs.follow(job).state == "refused"
     assert "not sent: superseded: abandon by bob" in job.sentence
@@ -144,7 +144,7 @@ def test_what_waits_for_a_journal_that_is_gone_ends_with_its_time(path, later, k
     with held(path):
         job = deliver(ask(path))
         Job.objects.update(kind=kind, decision=decision)
-        inbox.remove(inbox.pending(path)[0])
+        mailbox.remove_message(mailbox.list_messages(path)[0])
         path.unlink()
         assert jobs.follow(job).state == "waiting_agent"
         later()

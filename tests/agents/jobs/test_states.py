@@ -13,7 +13,7 @@ from agents.jobs import result as outcome
 from agents.jobs import states as leases
 from agents.models import Job
 from journal import clock
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import journal_file
 
@@ -43,7 +43,7 @@ def test_a_kill_between_post_and_lock_posts_the_same_message_again(path, server)
     assert claimed is not None
     work._post_decision(claimed, journal_file(path))
     work._post_decision(claimed, journal_file(path))
-    assert [message.message_id for message in inbox.pending(path)] == [job.message_id]
+    assert [message.message_id for message in mailbox.list_messages(path)] == [job.message_id]
     Job.objects.update(state="queued")
     assert deliver(job).state == "done"
     assert len(server.received) == 2

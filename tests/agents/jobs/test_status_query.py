@@ -15,7 +15,7 @@ from agents.jobs import states as leases
 from agents.models import Job
 from journal import Journal, Request, clock, env, http_tool, tool
 from journal.errors import StepHeld, StepWaiting
-from journal.inbox import mailbox as inbox
+from journal.inbox import mailbox
 from journal.reader import Reader
 from tests.builders.fleet import a_person, held, journal_file, rows, swept, the_step, watched, writing
 from tests.journal.agent import start
@@ -137,7 +137,7 @@ def test_while_an_agent_lives_the_answer_is_shown_at_once_and_waits_for_it(folde
         assert job.state == "waiting_agent"
         assert "no such effect" in job.sentence
         assert f"pid {pid}" in job.sentence
-        message = inbox.pending(path)[0].body or {}
+        message = mailbox.list_messages(path)[0].body or {}
         assert (message["kind"], message["answer"], message["attempt"]) == ("evidence", "absent", 1)
 
 
@@ -153,7 +153,7 @@ def test_an_absence_that_was_told_while_a_request_is_in_flight_proves_nothing(fo
         finally:
             agent.kill()
     assert "An attempt was in flight while it was asked, so this proves nothing." in job.sentence
-    message = inbox.pending(path)[0].body or {}
+    message = mailbox.list_messages(path)[0].body or {}
     assert (message["answer"], message["attempt"], message["in_flight"]) == ("absent", 1, True)
 
 
@@ -173,7 +173,7 @@ def test_what_the_worker_cannot_resolve_is_left_to_the_agent(folder, forge, monk
         job = query(path)
     assert job.state == "waiting_agent"
     assert not forge.asked
-    assert inbox.pending(path)[0].kind == "status"
+    assert mailbox.list_messages(path)[0].kind == "status"
 
 
 def test_a_python_tools_status_is_left_to_its_agent(folder):
@@ -195,7 +195,7 @@ def test_a_python_tools_status_is_left_to_its_agent(folder):
     job = query(path)
     assert job.state == "waiting_agent"
     assert "not running" in job.sentence
-    message = inbox.pending(path)[0].body or {}
+    message = mailbox.list_messages(path)[0].body or {}
     shown = (job.key, job.payload_sha256, 1, clock.text(job.expires_at))
     assert (message["kind"], *(message[name] for name in BOUND)) == ("status", *shown)
 
@@ -205,7 +205,7 @@ def test_a_step_that_was_dispatched_again_meanwhile_is_not_asked_about(folder, f
     job = query(path, dispatches=2)
     assert (job.state, "Nothing was asked." in job.sentence) == ("refused", True)
     assert not forge.asked
-    assert not inbox.pending(path)
+    assert not mailbox.list_messages(path)
 
 
 def test_a_question_whose_worker_was_killed_once_it_had_asked_is_not_said_to_be_unasked(folder, forge, monkeypatch):
@@ -218,7 +218,7 @@ def test_a_question_whose_worker_was_killed_once_it_had_asked_is_not_said_to_be_
         patched.setattr(leases, "posted", killed)
         with pytest.raises(SystemExit):
             query(path)
-    assert len(inbox.pending(path)) == 1
+    assert len(mailbox.list_messages(path)) == 1
     with writing(path) as connection:
         rows.an_attempt(connection, attempt=2, verdict="unknown", kind="raised", revision=rows.BOOT * 2)
     Job.objects.update(claimed_at=clock.wall() - 2 * leases.LEASE)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from journal.models import Answer
-from journal.providers import body as bodies
 from journal.providers.profile import Profile, Rule, StatusQuery
+from journal.providers.response_body import NotJSON, cut_excerpt, is_web_page, parse_json, value_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class StatusAnswer:
     has_output: bool = False
 
 
-def address(template: str, *, origin: str, key: str) -> str:
+def fill_url(template: str, *, origin: str, key: str) -> str:
     """The URL to ask: the template with the key in it, a path standing at the intent's own origin."""
     filled = template.replace("{key}", key)
     return f"{origin}{filled}" if filled.startswith("/") else filled
 
 
-def interpret(
+def interpret_answer(
     profile: Profile,
     *,
     status: int,
@@ -44,23 +44,23 @@ def interpret(
     `hide` takes out of the body's text what must not be shown.
     """
     query = profile.status or StatusQuery()
-    text = f"HTTP {status}: {bodies.excerpt(body, hide)}" if body else f"HTTP {status}"
+    text = f"HTTP {status}: {cut_excerpt(body, hide)}" if body else f"HTTP {status}"
     try:
-        value: object = bodies.parse(body) if body and not truncated else None
+        value: object = parse_json(body) if body and not truncated else None
         readable = bool(body) and not truncated
-    except bodies.NotJSON:
+    except NotJSON:
         value, readable = None, False
     rule = next((rule for rule in query.rules if _matches(rule, status, value, readable, key)), None)
     if rule is None:
         return StatusAnswer("unknown", status, text)
-    if bodies.is_page(headers, body):
+    if is_web_page(headers, body):
         return StatusAnswer("unknown", status, f"{text} (a web page)")
     if rule.answer != "exists":
         return StatusAnswer(rule.answer, status, text)
     if 200 <= status < 300 and body and not readable:
         # A portal's page also comes with 200.
         return StatusAnswer("unknown", status, f"{text} (not JSON)")
-    output, found = bodies.at(value, query.output or profile.adopt) if readable else (None, False)
+    output, found = value_at(value, query.output or profile.adopt) if readable else (None, False)
     return StatusAnswer("exists", status, text, output, found)
 
 
@@ -69,7 +69,7 @@ def _matches(rule: Rule, status: int, value: object, readable: bool, key: str) -
         return False
     if not rule.path:
         return True
-    found, there = bodies.at(value, rule.path) if readable else (None, False)
+    found, there = value_at(value, rule.path) if readable else (None, False)
     return there and any(_same(found, key if wanted == "{key}" else wanted) for wanted in rule.values)
 
 

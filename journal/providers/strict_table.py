@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from journal.errors import ProfileError
-from journal.providers import duration
+from journal.providers.duration import ACCEPTED, FOREVER, parse_duration
 
 
-class Fields:
+class StrictTable:
     """The fields of one table. Raises ProfileError that names the table, the field and the accepted values."""
 
     def __init__(self, where: str, table: object, accepted: Iterable[str]) -> None:
@@ -29,9 +29,9 @@ class Fields:
         value = self.table.get(field)
         return ProfileError(f"Profile {self.where}: {field} = {value!r} is not accepted.", hint=f"Write {accepted}.")
 
-    def sub(self, field: str, accepted: Iterable[str]) -> Fields:
+    def sub(self, field: str, accepted: Iterable[str]) -> StrictTable:
         """The table at `field`; empty where there is none."""
-        return Fields(f"{self.where}.{field}", self.table.get(field, {}), accepted)
+        return StrictTable(f"{self.where}.{field}", self.table.get(field, {}), accepted)
 
     def text(self, field: str, default: str = "") -> str:
         value = self.table.get(field, default)
@@ -62,11 +62,11 @@ class Fields:
         if field not in self.table:
             return default
         try:
-            value = duration.parse(self.table[field])
+            value = parse_duration(self.table[field])
         except ValueError:
-            raise self.wrong(field, duration.ACCEPTED) from None
-        if value == duration.FOREVER:
-            raise self.wrong(field, duration.ACCEPTED)
+            raise self.wrong(field, ACCEPTED) from None
+        if value == FOREVER:
+            raise self.wrong(field, ACCEPTED)
         return value
 
     def statuses(self, field: str, default: tuple[int, ...]) -> tuple[int, ...]:

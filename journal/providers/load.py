@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from importlib import resources
 
 from journal.errors import ProfileError
+from journal.providers.parse import parse_profile
 from journal.providers.profile import Profile
 
 
-def load(source: str | os.PathLike[str] | Mapping[str, object] | None) -> dict[str, Profile]:
+def load_profiles(source: str | os.PathLike[str] | Mapping[str, object] | None) -> dict[str, Profile]:
     """The profiles of a file or mapping by name, `generic_none` always among them.
 
     Raises ProfileError for a file that cannot be read and for every unknown field or bad value.
@@ -25,7 +26,7 @@ def load(source: str | os.PathLike[str] | Mapping[str, object] | None) -> dict[s
 def _profile(name: str, table: object) -> Profile:
     if not isinstance(table, Mapping):
         raise ProfileError(f"Profile {name}: not a table.", hint=f"Begin the provider with [{name}].")
-    profile = Profile.from_dict(name, table)
+    profile = parse_profile(name, table)
     if profile.key_placement == "argument" or (profile.status and profile.status.by_tool):
         raise ProfileError(
             f"Profile {name}: speaks of a Python tool.",

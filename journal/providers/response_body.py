@@ -15,27 +15,27 @@ class NotJSON(ValueError):
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
-def is_json(headers: Mapping[str, str]) -> bool:
+def declares_json(headers: Mapping[str, str]) -> bool:
     """Whether the answer declares JSON."""
     kind = _kind(headers)
     return kind == "application/json" or kind.endswith("+json")
 
 
-def is_page(headers: Mapping[str, str], body: bytes) -> bool:
+def is_web_page(headers: Mapping[str, str], body: bytes) -> bool:
     """Whether the answer is a web page; a mere word under that label is none."""
     return _kind(headers) in ("text/html", "application/xhtml+xml") and body.lstrip(_BLANK).startswith(b"<")
 
 
 def _kind(headers: Mapping[str, str]) -> str:
-    return header(headers, "content-type").partition(";")[0].strip().lower()
+    return find_header(headers, "content-type").partition(";")[0].strip().lower()
 
 
-def header(headers: Mapping[str, str], name: str) -> str:
+def find_header(headers: Mapping[str, str], name: str) -> str:
     """A header's value whatever its case; empty where it is missing."""
     return next((value for key, value in headers.items() if key.lower() == name.lower()), "")
 
 
-def parse(body: bytes) -> object:
+def parse_json(body: bytes) -> object:
     """The JSON value. Raises NotJSON for anything else, NaN and Infinity among it."""
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse)
@@ -47,7 +47,7 @@ def _refuse(name: str) -> object:
     raise NotJSON(f"{name} is not JSON")
 
 
-def at(value: object, path: str) -> tuple[object, bool]:
+def value_at(value: object, path: str) -> tuple[object, bool]:
     """The value at a dotted path (`data.items.0.id`) and whether it is there; the empty path is the value itself."""
     for part in path.split(".") if path else []:
         if isinstance(value, dict) and part in value:
@@ -59,7 +59,7 @@ def at(value: object, path: str) -> tuple[object, bool]:
     return value, True
 
 
-def excerpt(body: bytes, hide: Callable[[str], str]) -> str:
+def cut_excerpt(body: bytes, hide: Callable[[str], str]) -> str:
     """The beginning of a body on one line, printable characters only; `hide` takes out what must not be shown."""
     # Cut last: a part of a credential is not recognised.
     text = hide(body.decode("utf-8", "replace"))[: _EXCERPT * 4]
