@@ -10,12 +10,13 @@ from django.conf import settings
 from django.db.models import Case, Count, IntegerField, Min, Q, Value, When
 
 from agents import health
-from agents.disk import volumes as disk
-from agents.fleet.headline import span
+from agents.disk import volumes
+from agents.disk.volumes import HYSTERESIS, WAL_LIMIT, used_percent
+from agents.fleet.headline import duration_words
 from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
 from agents.models.alert import CRITICAL, WARNING
 from agents.models.pending_intent import HELD
-from agents.paging import Page, cursor, parse_cursor
+from agents.paging import Page, make_cursor, parse_cursor
 from journal import clock
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ _RANK = Case(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AlertFinding:
     """Something wrong now. `kind` and `subject` name it for as long as it lasts."""
 
     kind: str  # disk, wal, journal, intent, worker
@@ -55,7 +56,7 @@ class AlertLine:
     closed_at: datetime | None
 
 
-def lines(*, after: str = "", limit: int = PAGE) -> Page[AlertLine]:
+def list_alerts(*, after: str = "", limit: int = PAGE) -> Page[AlertLine]:
     """Open alerts, critical ones first, then what is over; the newest of each kind first.
 
     Raises ValueError for a cursor that is none.
@@ -67,12 +68,14 @@ def lines(*, after: str = "", limit: int = PAGE) -> Page[AlertLine]:
         rows = rows.filter(Q(rank__gt=last.rank) | Q(rank=last.rank) & older)
     found = list(rows[: limit + 1])
     more = (
-        cursor(found[limit - 1].opened_at, found[limit - 1].pk, found[limit - 1].rank) if len(found) > limit else None
+        make_cursor(found[limit - 1].opened_at, found[limit - 1].pk, found[limit - 1].rank)
+        if len(found) > limit
+        else None
     )
     return Page(tuple(_line(row) for row in found[:limit]), more)
 
 
-def evaluate(*, watching_since: datetime) -> None:
+def evaluate_alerts(*, watching_since: datetime) -> None:
     """Find what is wrong now; open, change and close alerts accordingly."""
     now = clock.wall()
     current = {(row.kind, row.subject): row for row in Alert.objects.filter(closed_at=None)}
@@ -91,7 +94,7 @@ def evaluate(*, watching_since: datetime) -> None:
             log.info("Over: %s", row.sentence)
 
 
-def _raise(finding: Finding, known: Alert | None, now: datetime) -> None:
+def _raise(finding: AlertFinding, known: Alert | None, now: datetime) -> None:
     if known is None:
         # The one-open-alert constraint decides between two who find the same thing at the same moment.
         made = Alert.objects.bulk_create(
@@ -117,12 +120,12 @@ def _raise(finding: Finding, known: Alert | None, now: datetime) -> None:
         )
 
 
-def _disks(open_levels: dict[str, str]) -> list[Finding]:
+def _disks(open_levels: dict[str, str]) -> list[AlertFinding]:
     found = []
     for volume in Volume.objects.filter(mount__in=JournalFile.objects.filter(vanished_at=None).values("volume")):
-        percent = disk.used_percent(volume.free_bytes, volume.total_bytes)
+        percent = used_percent(volume.free_bytes, volume.total_bytes)
         before = open_levels.get(volume.mount)
-        level = disk.level(
+        level = volumes.disk_level(
             percent,
             warn=settings.STEPKEEPER_DISK_WARN,
             critical=settings.STEPKEEPER_DISK_CRITICAL,
@@ -132,26 +135,26 @@ def _disks(open_levels: dict[str, str]) -> list[Finding]:
             threshold = settings.STEPKEEPER_DISK_CRITICAL if level == "critical" else settings.STEPKEEPER_DISK_WARN
             sentence = f"The volume {volume.mount} is over {threshold} % full."
             hint = "An agent that cannot write its journal starts no further step: make room."
-            found.append(Finding("disk", volume.mount, level, sentence, hint))
+            found.append(AlertFinding("disk", volume.mount, level, sentence, hint))
     return found
 
 
-def _journals(open_wals: set[str]) -> list[Finding]:
+def _journals(open_wals: set[str]) -> list[AlertFinding]:
     found = []
     for row in JournalFile.objects.exclude(kind__in=("ok", "new")):
         # What a reader found wrong names the file already.
         sentence = row.sentence if row.sentence.startswith("Journal ") else f"Journal {row.path}: {row.sentence}"
-        found.append(Finding("journal", row.path, WARNING, sentence, row.hint, row.pk))
+        found.append(AlertFinding("journal", row.path, WARNING, sentence, row.hint, row.pk))
     for row in JournalFile.objects.filter(vanished_at=None):
-        limit = disk.WAL_LIMIT * (1 - disk.HYSTERESIS / 100) if row.path in open_wals else disk.WAL_LIMIT
+        limit = WAL_LIMIT * (1 - HYSTERESIS / 100) if row.path in open_wals else WAL_LIMIT
         if row.wal_bytes >= limit:
-            sentence = f"The write-ahead log of {row.path} is over {disk.WAL_LIMIT // 2**20} MiB."
+            sentence = f"The write-ahead log of {row.path} is over {WAL_LIMIT // 2**20} MiB."
             hint = "A reader that holds a transaction open keeps it from shrinking; find it with lsof."
-            found.append(Finding("wal", row.path, WARNING, sentence, hint, row.pk))
+            found.append(AlertFinding("wal", row.path, WARNING, sentence, hint, row.pk))
     return found
 
 
-def _intents(now: datetime) -> list[Finding]:
+def _intents(now: datetime) -> list[AlertFinding]:
     """One alert per journal: a hundred held steps of one agent are one thing to look at."""
     limit = timedelta(seconds=settings.STEPKEEPER_INTENT_ALERT)
     late = (
@@ -164,19 +167,21 @@ def _intents(now: datetime) -> list[Finding]:
     for row in late:
         pending, held = row["pending"], row["held"]
         what = f"{held:,} held" if held == pending else f"{pending:,} pending, {held:,} of them held"
-        sentence = f"Agent {row['journal__agent']}: intents unsettled for over {span(limit)}: {what}."
+        sentence = f"Agent {row['journal__agent']}: intents unsettled for over {duration_words(limit)}: {what}."
         hint = "Decide them on the pending page." if held else "Its agent has to run for them to be settled."
-        found.append(Finding("intent", row["journal__path"], WARNING, sentence, hint, row["journal_id"]))
+        found.append(AlertFinding("intent", row["journal__path"], WARNING, sentence, hint, row["journal_id"]))
     return found
 
 
-def _worker(now: datetime, watching_since: datetime) -> list[Finding]:
+def _worker(now: datetime, watching_since: datetime) -> list[AlertFinding]:
     beat = Beat.objects.filter(name="worker").first()
     last = max(beat.beaten_at, watching_since) if beat else watching_since
     if now - last <= health.FRESH["worker"]:
         return []
     sentence = "The worker does not answer: decisions and status queries wait."
-    return [Finding("worker", "worker", CRITICAL, sentence, "Look at its log; restart the dashboard if it stays so.")]
+    return [
+        AlertFinding("worker", "worker", CRITICAL, sentence, "Look at its log; restart the dashboard if it stays so.")
+    ]
 
 
 def _line(row: Alert) -> AlertLine:

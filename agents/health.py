@@ -31,7 +31,7 @@ class HealthReport:
     parts: tuple[PartHealth, ...]
 
 
-def report() -> HealthReport:
+def report_health() -> HealthReport:
     """Asks the database and the parts' beats. Raises nothing: a database that fails is a part that does not work."""
     try:
         beats = {beat.name: beat.beaten_at for beat in Beat.objects.filter(name__in=FRESH)}
@@ -46,12 +46,12 @@ def report() -> HealthReport:
     return HealthReport(all(part.ok for part in parts), parts)
 
 
-def beat(name: str, detail: str = "") -> None:
+def record_beat(name: str, detail: str = "") -> None:
     """Records a sign of life of the part called `name`."""
     Beat.objects.update_or_create(name=name, defaults={"beaten_at": clock.wall(), "detail": detail[:400]})
 
 
-def forget() -> None:
+def forget_beats() -> None:
     """Forgets the signs of life so far: they were of an earlier run, and say nothing about this one."""
     Beat.objects.all().delete()
 

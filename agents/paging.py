@@ -22,7 +22,7 @@ class Page(Generic[Item]):
     next_cursor: str | None = None
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """A row's place in a list ordered by rank, time and row id; a list without ranks has rank 0 alone."""
 
     at: datetime
@@ -30,12 +30,12 @@ class Place(NamedTuple):
     rank: int = 0
 
 
-def cursor(at: datetime, row_id: int, rank: int = 0) -> str:
+def make_cursor(at: datetime, row_id: int, rank: int = 0) -> str:
     """The opaque text that stands for a row's place."""
     return base64.urlsafe_b64encode(json.dumps([clock.text(at), row_id, rank]).encode()).decode().rstrip("=")
 
 
-def parse_cursor(text: str) -> Place | None:
+def parse_cursor(text: str) -> RowPlace | None:
     """The place a cursor stands for; None for the empty text. Raises ValueError for any other text."""
     if not text:
         return None
@@ -47,4 +47,4 @@ def parse_cursor(text: str) -> Place | None:
         raise ValueError(f"Not a cursor: {text[:40]!r}. Start again from the first page.") from error
     if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
         raise ValueError(f"Not a cursor: {text[:40]!r}. Start again from the first page.")
-    return Place(moment, row_id, rank)
+    return RowPlace(moment, row_id, rank)

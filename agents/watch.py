@@ -20,10 +20,11 @@ from django.db.models import F
 
 from agents import alerts, health
 from agents.catalog import discovery, liveness
-from agents.disk import samples as disk_samples
+from agents.disk.samples import take_samples, thin_samples
 from agents.index import intents
-from agents.index import tail as index
-from agents.jobs import queue as jobs
+from agents.index.tail import read_changes, refresh_intents
+from agents.jobs import queue
+from agents.jobs.queue import send_canary
 from agents.models import IndexedTask, JournalFile
 from agents.models.journal_file import VANISHED
 from journal import clock
@@ -64,18 +65,18 @@ class Watch:
             ("tend", TEND, self.tend),
             ("sweep", SWEEP, self.sweep),
             ("beat", SWEEP, self._beat),
-            ("jobs", SWEEP, jobs.sweep),
-            ("canary", CANARY, lambda: jobs.send_canary(watching_since=self._started_at)),
-            ("sample", SAMPLE, disk_samples.sample),
-            ("alerts", TEND, lambda: alerts.evaluate(watching_since=self._started_at)),
-            ("thin", THIN, disk_samples.thin),
+            ("jobs", SWEEP, queue.sweep_jobs),
+            ("canary", CANARY, lambda: send_canary(watching_since=self._started_at)),
+            ("sample", SAMPLE, take_samples),
+            ("alerts", TEND, lambda: alerts.evaluate_alerts(watching_since=self._started_at)),
+            ("thin", THIN, thin_samples),
         )
 
     def run(self) -> None:
         """Until `stop`; it returns within a second of that, or as soon as the query at hand ends."""
         lock = hold(settings.STEPKEEPER_DATA)
         try:
-            self._do("forget the signs of life of an earlier run", health.forget)
+            self._do("forget the signs of life of an earlier run", health.forget_beats)
             while not self._stopped:
                 started = time.monotonic()
                 self._do("prepare its connection", _sync_less)
@@ -101,21 +102,21 @@ class Watch:
 
     def find(self) -> None:
         """Bring the journals' rows in line with the globs; a new file is sampled in the same turn."""
-        if discovery.refresh():
+        if discovery.refresh_journals():
             self._due.pop("sample", None)
 
     def tend(self) -> None:
         """Look again at what could not be read before, and at what changes without a change of its file."""
         for row in JournalFile.objects.exclude(kind__in=("ok", VANISHED)):
             self._guarded(row, self._look_again)
-        moving, due = liveness.journals_to_derive(), intents.journals_due()
+        moving, due = liveness.journals_to_derive(), intents.journals_with_old_intents()
         for row in JournalFile.objects.filter(kind="ok"):
             self._beat()  # a long look at many journals is no silence
             self._guarded(row, self._mind_writer)
             if row.pk in due:
-                self._guarded(row, index.refresh_intents)
+                self._guarded(row, refresh_intents)
             if row.pk in moving:
-                liveness.derive(row)
+                liveness.derive_states(row)
 
     def sweep(self) -> None:
         """Open every journal whose signature changed since it was read."""
@@ -127,31 +128,31 @@ class Watch:
             if self._stopped or time.monotonic() > until:
                 return
             self._beat()
-            if discovery.stamp(row.path) != row.signature:
+            if discovery.change_stamp(row.path) != row.signature:
                 self._guarded(row, self._read)
             elif row.pk in busy or _is_gone(row.writer_pid):
                 self._guarded(row, self._mind_writer)
 
     def _beat(self) -> None:
         if time.monotonic() - self._beaten >= BEAT:
-            health.beat("watch")
+            health.record_beat("watch")
             self._beaten = time.monotonic()
 
     def _read(self, row: JournalFile) -> None:
         # Taken before reading: what is written meanwhile makes the next stamp another one.
-        stamp = discovery.stamp(row.path)
-        state = discovery.look(row.path)
+        stamp = discovery.change_stamp(row.path)
+        state = discovery.inspect_path(row.path)
         if state.kind == "busy":
             return  # its writer is quicker than us just now: the next sweep tries again
-        discovery.apply(row, state)
+        discovery.record_state(row, state)
         more = False
         if row.is_indexed:
-            liveness.look(row)
+            liveness.record_writer(row)
             for _ in range(BATCHES):
-                more = index.read(row)
+                more = read_changes(row)
                 if not more or self._stopped:
                     break
-            liveness.derive(row)
+            liveness.derive_states(row)
         row.signature = "" if more or not _is_settled(stamp) else stamp
         row.save(update_fields=["signature"])
         self._told.pop(row.pk, None)
@@ -161,16 +162,16 @@ class Watch:
         if row.kind == "failed":
             self._read(row)  # at once, so that it is a card or read, and not for a second neither
             return
-        discovery.apply(row, discovery.look(row.path))
+        discovery.record_state(row, discovery.inspect_path(row.path))
         if row.is_indexed:
             row.signature = ""
             row.save(update_fields=["signature"])
 
     def _mind_writer(self, row: JournalFile) -> None:
         """A killed agent leaves no word in its journal; its lock tells."""
-        if liveness.look(row):
-            liveness.derive(row)
-            index.refresh_intents(row)
+        if liveness.record_writer(row):
+            liveness.derive_states(row)
+            refresh_intents(row)
 
     def _guarded(self, row: JournalFile, act: Callable[[JournalFile], None]) -> None:
         """One bad journal is one card; the others go on."""

@@ -80,4 +80,4 @@ def empty_state(page: str) -> EmptyState:
     state = EMPTY_STATES[page]
     if not state.command.startswith(_LOGIN_LINK):
         return state
-    return replace(state, command=state.command.replace(_LOGIN_LINK, login_link.command(), 1))
+    return replace(state, command=state.command.replace(_LOGIN_LINK, login_link.link_command(), 1))

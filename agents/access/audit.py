@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from agents.access.roles import Person
 from agents.models import AuditEvent, Job, JournalFile
-from agents.paging import Page, cursor, parse_cursor
+from agents.paging import Page, make_cursor, parse_cursor
 from journal import clock
 
 PAGE = 100
@@ -33,7 +33,7 @@ class AuditLine:
     job_uuid: str | None
 
 
-def record(
+def record_event(
     action: str,
     *,
     actor: Person | None,
@@ -83,7 +83,7 @@ def record_refusal(
     user = actor if isinstance(actor, User) else None
     same = AuditEvent.objects.filter(at__gt=clock.wall() - REPEATED, action=action, detail=detail[:4000], allowed=False)
     if not same.filter(actor=user).exists():
-        record(
+        record_event(
             action,
             actor=actor,
             allowed=False,
@@ -94,7 +94,7 @@ def record_refusal(
         )
 
 
-def lines(
+def list_events(
     *,
     after: str = "",
     limit: int = PAGE,
@@ -114,7 +114,7 @@ def lines(
     if last:
         events = events.filter(Q(at__lt=last[0]) | Q(at=last[0], id__lt=last[1]))
     rows = list(events[: limit + 1])
-    more = cursor(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
+    more = make_cursor(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
     return Page(tuple(_line(row) for row in rows[:limit]), more)
 
 

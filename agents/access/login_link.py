@@ -20,7 +20,7 @@ from agents.models import LoginLink
 from journal import clock
 
 
-def make(user: User, *, valid_for: timedelta) -> str:
+def make_link(user: User, *, valid_for: timedelta) -> str:
     """A new token for `user`. Only its hash is stored, so this is the one moment it can be shown."""
     token = secrets.token_urlsafe(32)
     now = clock.wall()
@@ -29,13 +29,13 @@ def make(user: User, *, valid_for: timedelta) -> str:
     return token
 
 
-def find(token: str) -> LoginLink | None:
+def find_link(token: str) -> LoginLink | None:
     """The link while it may still be used; changes nothing."""
     links = LoginLink.objects.select_related("user").filter(used_at=None, expires_at__gt=clock.wall())
     return links.filter(token_sha256=_hash(token), user__is_active=True).first()
 
 
-def take(token: str) -> User | None:
+def use_link(token: str) -> User | None:
     """Uses the link up and returns its user; None when it was used, has expired or never was.
 
     One conditional UPDATE: of two presses at the same moment exactly one gets in.
@@ -48,7 +48,7 @@ def take(token: str) -> User | None:
         return User.objects.get(login_links__token_sha256=_hash(token))
 
 
-def owner(token: str) -> User | None:
+def link_owner(token: str) -> User | None:
     """Whom a link was made for, used up or not; for the audit."""
     link = LoginLink.objects.select_related("user").filter(token_sha256=_hash(token)).first()
     return link.user if link else None
@@ -64,7 +64,7 @@ def user_for(name: str, *, role: Role | None) -> User:
     return user
 
 
-def command() -> str:
+def link_command() -> str:
     """What to type for another link, to the same data folder and port as this process has."""
     given = [f"{name}={shlex.quote(os.environ[name])} " for name in ("STEPKEEPER_DATA", "PORT") if os.environ.get(name)]
     program = (sys.executable, str(settings.BASE_DIR / "manage.py"))

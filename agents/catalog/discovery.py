@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count
 
-from agents.catalog import identity as originals
-from agents.catalog import patterns as globs
+from agents.catalog.identity import forget_rows, settle_identity
+from agents.catalog.patterns import is_inside, matching_paths
 from agents.models import JournalFile, PendingIntent
 from agents.models.journal_file import COPY, OUTSIDE, REWOUND, VANISHED
 from journal import clock
@@ -19,17 +19,17 @@ from journal.journal_state import JournalState
 from journal.reader import Reader, inspect, signature
 
 
-def paths() -> list[str]:
+def find_paths() -> list[str]:
     """The real paths the globs give, once each; a symlink that leads out stands for itself."""
     patterns = settings.STEPKEEPER_JOURNALS
     found: dict[str, None] = {}
-    for path in globs.matches(patterns):
+    for path in matching_paths(patterns):
         real = os.path.realpath(path)
-        found[real if globs.is_inside(real, patterns) else path] = None
+        found[real if is_inside(real, patterns) else path] = None
     return list(found)
 
 
-def look(path: str) -> JournalState:
+def inspect_path(path: str) -> JournalState:
     """What lies at a path; nothing outside the globs is opened."""
     try:
         path.encode()
@@ -61,14 +61,14 @@ def reader_for(journal: JournalFile) -> Reader:
     return Reader(journal.path)
 
 
-def refresh() -> bool:
+def refresh_journals() -> bool:
     """Bring the rows in line with what the globs give, and each journal id with the one file that is the journal.
 
     Returns whether files were found that had no row.
     """
-    now, present = clock.wall(), [_storable(path) for path in paths()]
+    now, present = clock.wall(), [_storable(path) for path in find_paths()]
     known = set(JournalFile.objects.values_list("path", flat=True))
-    found = {path: look(path) for path in present if path not in known}
+    found = {path: inspect_path(path) for path in present if path not in known}
     for path, state in found.items():
         # A copy until it is settled: nothing is read of a file whose journal may be indexed already.
         kind = COPY if state.uuid else "new"
@@ -82,14 +82,14 @@ def refresh() -> bool:
             row.vanished_at, row.kind, row.signature = None, COPY if row.kind == COPY else "new", ""
             row.save(update_fields=["vanished_at", "kind", "signature"])
     for row in JournalFile.objects.filter(path__in=list(found)):
-        apply(row, found[row.path])
+        record_state(row, found[row.path])
     return bool(found)
 
 
-def apply(row: JournalFile, state: JournalState) -> None:
+def record_state(row: JournalFile, state: JournalState) -> None:
     """Put what was seen at a path into its row; a copy, a rewound and a replaced file are told from the journal."""
     if state.readable and row.uuid and state.uuid and state.uuid != row.uuid:
-        originals.forget(row)  # another journal lies at this path now
+        forget_rows(row)  # another journal lies at this path now
         row.uuid = ""
     original = _original(row, state)
     if original is not None:
@@ -116,7 +116,7 @@ def apply(row: JournalFile, state: JournalState) -> None:
     row.save()
 
 
-def acknowledge(row: JournalFile) -> bool:
+def acknowledge_rewind(row: JournalFile) -> bool:
     """Accept a rewound file as it is now: the index forgets what it read from it and begins anew.
 
     False where it is no rewound file any more, or fell from another revision than `row` says: nothing is changed.
@@ -126,11 +126,11 @@ def acknowledge(row: JournalFile) -> bool:
         if still.update(kind="new") != 1:
             return False
         row.kind = "new"
-        originals.forget(row)
+        forget_rows(row)
     return True
 
 
-def stamp(path: str) -> str:
+def change_stamp(path: str) -> str:
     """The change signature of a journal as stored text; empty where there is no file."""
     try:
         return json.dumps(signature(path))
@@ -143,7 +143,7 @@ def _settle(found: dict[str, JournalState], present: list[str]) -> None:
     shared = JournalFile.objects.exclude(uuid="").values("uuid").annotate(rows=Count("pk")).filter(rows__gt=1)
     for uuid in list(shared.values_list("uuid", flat=True)):
         paths = JournalFile.objects.filter(uuid=uuid, path__in=present).values_list("path", flat=True)
-        originals.settle(uuid, {path: found.get(path) or look(path) for path in paths})
+        settle_identity(uuid, {path: found.get(path) or inspect_path(path) for path in paths})
 
 
 def _vanish(row: JournalFile) -> None:
@@ -189,7 +189,7 @@ def _original(row: JournalFile, state: JournalState) -> JournalFile | None:
 
 
 def _may_open(path: str) -> bool:
-    return os.path.realpath(path) == path and globs.is_inside(path, settings.STEPKEEPER_JOURNALS)
+    return os.path.realpath(path) == path and is_inside(path, settings.STEPKEEPER_JOURNALS)
 
 
 def _storable(path: str) -> str:

@@ -30,7 +30,7 @@ class Claim:
     changed_ns: int = 0
 
 
-def original(claims: Sequence[Claim], *, known: int = 0) -> Claim:
+def choose_original(claims: Sequence[Claim], *, known: int = 0) -> Claim:
     """Which of the files with one id is the journal, by the first of these that tells them apart.
 
     An agent writes it and it holds what was indexed; it is the indexed one; an agent writes it; it is the newest by
@@ -46,7 +46,7 @@ def original(claims: Sequence[Claim], *, known: int = 0) -> Claim:
     return min(claims, key=rank)
 
 
-def settle(uuid: str, states: Mapping[str, JournalState]) -> None:
+def settle_identity(uuid: str, states: Mapping[str, JournalState]) -> None:
     """Give the row that holds an id's rows the path of its journal; every other row of the id is a copy.
 
     `states` is what lies at each path of these rows that is still there. While the journal itself cannot be read, it
@@ -61,19 +61,19 @@ def settle(uuid: str, states: Mapping[str, JournalState]) -> None:
     with transaction.atomic():
         for row in rows[1:]:
             if row.kind != COPY:
-                forget(row)
+                forget_rows(row)
                 row.kind = COPY
                 row.save(update_fields=["kind"])
         if there and not is_unread:
             claims = [_claim(row, states[row.path], indexed=row is keeper) for row in there]
-            chosen = original(claims, known=keeper.highest_revision)
+            chosen = choose_original(claims, known=keeper.highest_revision)
             if chosen.path == keeper.path:
                 _be_known(keeper)
             elif chosen.held or chosen.revision >= keeper.highest_revision:
                 _take_place(keeper, next(row for row in there if row.path == chosen.path), states)
 
 
-def forget(row: JournalFile) -> None:
+def forget_rows(row: JournalFile) -> None:
     """Remove everything the index holds of a journal; its row, jobs and audit stay."""
     with transaction.atomic():
         for table in (PendingIntent, IndexedModelCall, IndexedRun, IndexedTask, SpendHour):
@@ -113,7 +113,7 @@ def _take_place(keeper: JournalFile, other: JournalFile, states: Mapping[str, Jo
     # What was beside the journal may have gone its own way since: the index begins anew with it, unless it holds less
     # than was read, which a person must look at first. A file that was only moved goes on where it was.
     if was_copy and not is_older:
-        forget(keeper)
+        forget_rows(keeper)
     JournalFile.objects.filter(pk=other.pk).update(path="")
     keeper.path, keeper.kind, keeper.signature, keeper.vanished_at = new, "new", "", None
     keeper.save()

@@ -16,7 +16,7 @@ from journal import clock, writer_lock
 HUNG_AFTER = timedelta(minutes=10)
 
 
-def look(journal: JournalFile) -> bool:
+def record_writer(journal: JournalFile) -> bool:
     """Who writes the journal now, into its row. True when that changed."""
     writer = writer_lock.find_holder(Path(journal.path))
     pid, role = (writer.pid, writer.role[:16]) if writer is not None else (None, "")
@@ -33,7 +33,7 @@ def journals_to_derive() -> set[int]:
     return set(tasks.values_list("journal", flat=True).distinct())
 
 
-def derive(journal: JournalFile) -> None:
+def derive_states(journal: JournalFile) -> None:
     """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves.
 
     One of another maker's journal is unresolved: nothing there says who is at it. A queued task one of whose steps, or

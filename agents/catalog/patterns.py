@@ -11,7 +11,7 @@ from collections.abc import Iterator
 _BESIDE = ("-wal", "-shm", "-journal", ".lock", ".inbox", ".reserve")
 
 
-def matches(patterns: tuple[str, ...]) -> Iterator[str]:
+def matching_paths(patterns: tuple[str, ...]) -> Iterator[str]:
     """Every path the patterns give, once, without what only lies beside a journal."""
     seen: set[str] = set()
     for pattern in patterns:

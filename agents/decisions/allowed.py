@@ -26,7 +26,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StepFacts:
     """What an offer depends on, from the journal or from the index."""
 
     effect: str
@@ -37,7 +37,7 @@ class Place:
     asks: bool
 
 
-def offer(place: Place) -> Offer:
+def offer_for(place: StepFacts) -> Offer:
     """What works for a pending step of ours. Pure."""
     if place.hold_reason == "diverged" and place.task_status not in ENDED:
         why = "the handler's code asks for another step than the journal holds."
@@ -58,22 +58,22 @@ def offer(place: Place) -> Offer:
     return Offer(kinds, no_replay, _no_query(place))
 
 
-def of_step(reader: Reader, step: Step) -> Offer:
+def offer_for_step(reader: Reader, step: Step) -> Offer:
     """What works for a step as its journal stands now."""
     task = reader.task(step.task_id)
-    return offer(
-        Place(
+    return offer_for(
+        StepFacts(
             effect=step.effect or "",
             transport=step.transport,
             provider=step.provider or "",
             hold_reason=step.hold_reason or "",
             task_status=task.status if task else "",
-            asks=can_be_asked(profile_of(reader, step)),
+            asks=can_be_asked(stored_profile(reader, step)),
         )
     )
 
 
-def profile_of(reader: Reader, step: Step) -> Profile | None:
+def stored_profile(reader: Reader, step: Step) -> Profile | None:
     """The profile stored with a step; None where it cannot be read."""
     from journal.providers.parse import read_stored_profile
 
@@ -86,7 +86,7 @@ def can_be_asked(profile: Profile | None) -> bool:
     return profile is not None and profile.asks
 
 
-def _no_query(place: Place) -> str:
+def _no_query(place: StepFacts) -> str:
     if not place.effect:
         return "Nobody to ask: this journal does not say whether the step changes anything outside."
     if place.effect != "mutating":

@@ -18,7 +18,7 @@ OUTPUT_LENGTH = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class StepBinding:
     """What the person was shown: the writer refuses a decision about anything else."""
 
     key: str
@@ -38,7 +38,7 @@ class OtherDecision(BadDecision):
     """Another decision about the same step is on its way; what was asked for now would contradict it."""
 
 
-def kind_of(text: str) -> DecisionKind:
+def parse_kind(text: str) -> DecisionKind:
     """A decision's kind from a URL. Raises BadDecision for any other word."""
     found = next((kind for kind in KINDS if kind == text), None)
     if found is None:
@@ -54,7 +54,7 @@ def check_reason(reason: str) -> None:
         raise BadDecision(f"The reason is over {REASON_LENGTH} characters.", field="reason")
 
 
-def check(kind: DecisionKind, *, reason: str, output_json: str, reference: str) -> str:
+def check_decision(kind: DecisionKind, *, reason: str, output_json: str, reference: str) -> str:
     """Check what was typed; returns the output in its stored form. Raises BadDecision naming the field."""
     if kind not in KINDS:
         raise BadDecision(f"Decision {kind!r}: not one of {', '.join(KINDS)}.", field="kind")
@@ -72,7 +72,7 @@ def check(kind: DecisionKind, *, reason: str, output_json: str, reference: str) 
     return _output(output_json)
 
 
-def message(
+def decision_message(
     kind: DecisionKind,
     *,
     message_id: str,
@@ -80,7 +80,7 @@ def message(
     expires_at: datetime,
     task_id: str,
     step_index: int,
-    binding: Binding,
+    binding: StepBinding,
     actor: str,
     reason: str,
     output_json: str,

@@ -19,7 +19,7 @@ from agents.demo import facts
 from agents.demo.paths import AGENTS, Paths
 from agents.demo.scenes import SCENES, Scene, submit
 from agents.demo.world import World
-from agents.processes import tree as process_tree
+from agents.processes.tree import adopt_orphans, end_descendants, reap_children, start_process
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 # One report every ten seconds, so one per agent every thirty; after some minutes half as many.
@@ -45,7 +45,7 @@ class Director:
     def run(self) -> None:
         """Run until SIGTERM, SIGINT or SIGHUP; nothing it started is left when this returns. Main thread only."""
         before = {number: signal.signal(number, _stop) for number in _STOPS}
-        process_tree.adopt_orphans()
+        adopt_orphans()
         try:
             with World(self._paths) as world:
                 try:
@@ -74,7 +74,7 @@ class Director:
             str(self._paths.journal(agent)),
         ]
         command += ["--", sys.executable, "-m", AGENTS[agent], *world.arguments(agent)]
-        pid = process_tree.start(command, env={**os.environ, **world.environment(agent)}, cwd=CHECKOUT)
+        pid = start_process(command, env={**os.environ, **world.environment(agent)}, cwd=CHECKOUT)
         self._running[pid] = agent
 
     def _tell(self, world: World) -> None:
@@ -111,7 +111,7 @@ class Director:
     def _rest(self, seconds: float, world: World) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            for pid, _ in process_tree.reap():
+            for pid, _ in reap_children():
                 if (agent := self._running.pop(pid, None)) is not None:
                     self._start(agent, world)
             time.sleep(0.5)
@@ -122,10 +122,10 @@ class Director:
         for pid in self._running:
             os.kill(pid, signal.SIGTERM)
         while self._running and time.monotonic() < deadline:
-            for pid, _ in process_tree.reap():
+            for pid, _ in reap_children():
                 self._running.pop(pid, None)
             time.sleep(0.02)
-        process_tree.end_all(grace=0.0)
+        end_descendants(grace=0.0)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

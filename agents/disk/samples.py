@@ -27,7 +27,7 @@ def grain(now: datetime, last: dict[int, datetime]) -> int:
     return 30
 
 
-def sample() -> None:
+def take_samples() -> None:
     """Take one reading of every journal and every volume. Stats only: no journal is opened."""
     now = clock.wall()
     mounts: dict[str, Volume] = {}
@@ -68,7 +68,7 @@ def sample() -> None:
         DiskSample.objects.bulk_create(readings, batch_size=100)
 
 
-def thin() -> None:
+def thin_samples() -> None:
     """Let go of readings that are finer than their age needs."""
     now = clock.wall()
     for seconds, kept in _KEPT:

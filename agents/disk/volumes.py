@@ -61,7 +61,7 @@ class VolumeLine:
         return sum(journal.total_bytes for journal in self.journals)
 
 
-def volumes() -> list[VolumeLine]:
+def list_volumes() -> list[VolumeLine]:
     """Every volume that holds a journal, the fullest first."""
     journals: dict[str, list[JournalDisk]] = {}
     for row in JournalFile.objects.filter(vanished_at=None):
@@ -78,7 +78,7 @@ def used_percent(free_bytes: int, total_bytes: int) -> float:
     return 100.0 * (total_bytes - free_bytes) / total_bytes if total_bytes else 0.0
 
 
-def level(percent: float, *, warn: float, critical: float, current: Level = "ok") -> Level:
+def disk_level(percent: float, *, warn: float, critical: float, current: Level = "ok") -> Level:
     """The level of a reading; a level once reached is kept until the reading is HYSTERESIS below its threshold."""
     if percent >= critical - (HYSTERESIS if current == "critical" else 0):
         return "critical"
@@ -133,7 +133,7 @@ def _line(volume: Volume, journals: list[JournalDisk]) -> VolumeLine:
         free_bytes=volume.free_bytes,
         total_bytes=volume.total_bytes,
         used_percent=percent,
-        level=level(percent, warn=warn, critical=critical),
+        level=disk_level(percent, warn=warn, critical=critical),
         warn_percent=warn,
         critical_percent=critical,
         growth_per_day=volume.growth_per_day,

@@ -19,7 +19,7 @@ def overview_sentence(
         parts.append(f"{_agents(states['hung'])} hung")
     if held:
         waits = "1 intent waits" if held == 1 else f"{held:,} intents wait"
-        parts.append(f"{waits} for you" + (f" since {span(now - since)}" if since else ""))
+        parts.append(f"{waits} for you" + (f" since {duration_words(now - since)}" if since else ""))
     working, idle = states.get("working", 0), states.get("idle", 0)
     if working:
         parts.append(f"{_agents(working)} working")
@@ -37,7 +37,7 @@ def _agents(count: int) -> str:
     return "1 agent" if count == 1 else f"{count:,} agents"
 
 
-def span(age: timedelta) -> str:
+def duration_words(age: timedelta) -> str:
     """A length of time in words."""
     seconds = max(int(age.total_seconds()), 0)
     if seconds < 60:

@@ -10,7 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Case, Count, IntegerField, Min, Q, QuerySet, Value, When
 
-from agents.disk import volumes as disk
+from agents.disk import volumes
+from agents.disk.volumes import used_percent
 from agents.fleet import spend
 from agents.fleet.agent_status import agent_line
 from agents.fleet.headline import overview_sentence
@@ -20,7 +21,7 @@ from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingInt
 from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
 from agents.models.job import OPEN_STATES
 from agents.models.pending_intent import FOREIGN, HELD
-from agents.paging import Page, cursor, parse_cursor
+from agents.paging import Page, make_cursor, parse_cursor
 from journal import clock
 
 PAGE = 50
@@ -34,13 +35,13 @@ _RANK = Case(
 STATES = ("queued", "running", "waiting", "crashed", "hung", "unresolved", "completed", "failed", "cancelled")
 
 
-def overview() -> Overview:
+def load_overview() -> Overview:
     """The fleet's state in words and numbers, in about ten queries whatever the number of journals."""
     journals = list(JournalFile.objects.all())
     agents = _agents(journals)
     states = Counter(line.state for line in agents)
     pending = _pending_counts()
-    today, age = spend.today(), index_age()
+    today, age = spend.spend_today(), load_index_age()
     bad = sum(row.kind not in ("ok", "new") for row in journals)
     return Overview(
         sentence=overview_sentence(
@@ -61,18 +62,18 @@ def overview() -> Overview:
         tokens_today=today.tokens or 0,
         saved_today=today.saved,
         saved_tokens_today=today.saved_tokens,
-        disk=fullest(),
+        disk=fullest_volume(),
         journals=len(journals),
         journals_bad=bad,
         journals_foreign=sum(row.is_present and row.is_foreign for row in journals),
         journals_ours=sum(row.is_present and row.dialect == "stepkeeper" for row in journals),
         alerts_open=Alert.objects.filter(closed_at=None).count(),
         index=age,
-        recent=tasks(limit=RECENT).items,
+        recent=list_tasks(limit=RECENT).items,
     )
 
 
-def index_age() -> IndexAge:
+def load_index_age() -> IndexAge:
     """How old the index is: the age of watch's last sign of life."""
     beat = Beat.objects.filter(name="watch").first()
     if beat is None:
@@ -81,7 +82,7 @@ def index_age() -> IndexAge:
     return IndexAge(beat.beaten_at, age.total_seconds(), age > STALE_AFTER)
 
 
-def tasks(
+def list_tasks(
     *,
     agent: str = "",
     status: str = "",
@@ -98,11 +99,11 @@ def tasks(
     if last:
         rows = rows.filter(Q(updated_at__lt=last[0]) | Q(updated_at=last[0], id__lt=last[1]))
     found = list(rows[: limit + 1])
-    more = cursor(found[limit - 1].updated_at, found[limit - 1].pk) if len(found) > limit else None
+    more = make_cursor(found[limit - 1].updated_at, found[limit - 1].pk) if len(found) > limit else None
     return Page(tuple(task_line(row) for row in found[:limit]), more)
 
 
-def begun(since: datetime, *, agent: str = "", status: str = "", text: str = "", limit: int) -> int:
+def count_begun(since: datetime, *, agent: str = "", status: str = "", text: str = "", limit: int) -> int:
     """How many tasks of such a list began after this, counted up to `limit`."""
     return _filtered(agent, status, text).filter(started_at__gt=since)[:limit].count()
 
@@ -121,18 +122,18 @@ def _filtered(agent: str, status: str, text: str) -> QuerySet[IndexedTask]:
     return rows
 
 
-def task(journal_id: int, task_id: str) -> TaskLine | None:
+def find_task(journal_id: int, task_id: str) -> TaskLine | None:
     """One task's summary."""
     row = IndexedTask.objects.filter(journal_id=journal_id, task_id=task_id).first()
     return task_line(row) if row else None
 
 
-def agents() -> list[str]:
+def list_agents() -> list[str]:
     """The names of all agents, for the filter."""
     return list(IndexedTask.objects.order_by("agent").values_list("agent", flat=True).distinct())
 
 
-def pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
+def list_pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
     """Pending intents of all journals: held ones, then those that settle by themselves, then those of other makers.
 
     Each kind oldest first. Raises ValueError for a cursor that is none.
@@ -143,17 +144,19 @@ def pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
         later = Q(since__gt=last.at) | Q(since=last.at, id__gt=last.row_id)
         rows = rows.filter(Q(rank__gt=last.rank) | Q(rank=last.rank) & later)
     found = list(rows[: limit + 1])
-    more = cursor(found[limit - 1].since, found[limit - 1].pk, found[limit - 1].rank) if len(found) > limit else None
+    more = (
+        make_cursor(found[limit - 1].since, found[limit - 1].pk, found[limit - 1].rank) if len(found) > limit else None
+    )
     jobs = _open_jobs(found[:limit])
     return Page(tuple(intent_line(row, jobs) for row in found[:limit]), more)
 
 
-def held() -> int:
+def count_held() -> int:
     """How many intents of all journals wait for a person."""
     return PendingIntent.objects.filter(state=HELD).count()
 
 
-def journals() -> list[JournalLine]:
+def list_journals() -> list[JournalLine]:
     """Every journal file known, bad ones first."""
     counts = dict(IndexedTask.objects.values_list("journal").annotate(Count("pk")))
     waiting = dict(PendingIntent.objects.values_list("journal").annotate(Count("pk")))
@@ -161,16 +164,14 @@ def journals() -> list[JournalLine]:
     return sorted(lines, key=lambda line: (line.is_fine, line.path))
 
 
-def fullest() -> DiskLine | None:
+def fullest_volume() -> DiskLine | None:
     """The volume nearest to full among those that hold a journal."""
     mounts = JournalFile.objects.filter(vanished_at=None).values("volume")
-    found = [
-        (disk.used_percent(row.free_bytes, row.total_bytes), row) for row in Volume.objects.filter(mount__in=mounts)
-    ]
+    found = [(used_percent(row.free_bytes, row.total_bytes), row) for row in Volume.objects.filter(mount__in=mounts)]
     if not found:
         return None
     percent, row = max(found, key=lambda one: one[0])
-    level = disk.level(percent, warn=settings.STEPKEEPER_DISK_WARN, critical=settings.STEPKEEPER_DISK_CRITICAL)
+    level = volumes.disk_level(percent, warn=settings.STEPKEEPER_DISK_WARN, critical=settings.STEPKEEPER_DISK_CRITICAL)
     return DiskLine(row.mount, row.free_bytes, row.total_bytes, percent, level, row.full_at)
 
 

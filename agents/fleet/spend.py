@@ -90,7 +90,7 @@ DRAWN = 8
 _Counts = dict[str, int | None]
 
 
-def table(cut: Cut, over: Range = "24h") -> SpendTable:
+def spend_table(cut: Cut, over: Range = "24h") -> SpendTable:
     """The spend of a range by one cut. Days are days of the configured time zone, made from UTC hours."""
     since = _since(over)
     hours = SpendHour.objects.filter(hour__gte=since)
@@ -111,7 +111,7 @@ def table(cut: Cut, over: Range = "24h") -> SpendTable:
     return SpendTable(cut, over, since, tuple(rows), _row("total", total), bars, tuple(versions.distinct()))
 
 
-def today() -> SpendRow:
+def spend_today() -> SpendRow:
     """What the day has cost and saved so far, the day being one of the configured time zone."""
     found = SpendHour.objects.filter(hour__gte=_day(clock.wall())).aggregate(**_sums())
     return _row("today", {name: found[f"s_{name}"] for name in _SUMMED})

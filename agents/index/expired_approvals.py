@@ -11,7 +11,7 @@ from datetime import datetime
 from journal.models import Decision, Step
 
 
-def of(step: Step, now: datetime) -> Decision | None:
+def expired_approval(step: Step, now: datetime) -> Decision | None:
     """The approval that expired unused; None where there is none, or it can still be used."""
     decision = step.decision
     if decision is None or decision.expires_at is None or decision.expires_at > now:
@@ -19,12 +19,12 @@ def of(step: Step, now: datetime) -> Decision | None:
     return decision
 
 
-def without(step: Step, now: datetime) -> Step:
+def without_expired_approval(step: Step, now: datetime) -> Step:
     """The step as recovery would judge it now: an approval that expired counts for nothing."""
-    return step if of(step, now) is None else replace(step, decision=None)
+    return step if expired_approval(step, now) is None else replace(step, decision=None)
 
 
-def sentence(step: Step, now: datetime) -> str:
+def expiry_sentence(step: Step, now: datetime) -> str:
     """What became of the approval, in words; empty where none expired."""
-    decision = of(step, now)
+    decision = expired_approval(step, now)
     return f"The approval by {decision.actor} expired before anything was sent." if decision else ""

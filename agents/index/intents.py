@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from agents.decisions import allowed as offers
-from agents.index import differences
-from agents.index import expired_approvals as lapse
+from agents.decisions.allowed import ENDED, can_be_asked, stored_profile
+from agents.index import differences, expired_approvals
+from agents.index.expired_approvals import without_expired_approval
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
 from journal import clock
@@ -41,7 +41,9 @@ class Outlook:
     window_text: str = ""
 
 
-def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = (), everything: bool = False) -> None:
+def update_intents(
+    journal: JournalFile, reader: Reader, *, touched: Collection[str] = (), everything: bool = False
+) -> None:
     """Bring the journal's pending intents in line with its rows.
 
     Settled ones leave; new ones, those of `touched` tasks, and those last looked at half a minute ago are looked at.
@@ -65,7 +67,7 @@ def refresh(journal: JournalFile, reader: Reader, *, touched: Collection[str] = 
             _put(journal, reader, step, now, first_read=row.since if row else now)
 
 
-def journals_due() -> set[int]:
+def journals_with_old_intents() -> set[int]:
     """The journals with an intent last looked at so long ago that its outlook may have changed by itself."""
     late = PendingIntent.objects.filter(decided_at__lt=clock.wall() - STALE)
     return set(late.values_list("journal", flat=True).distinct())
@@ -76,9 +78,9 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, fir
     ours = journal.dialect == "stepkeeper"
     task = reader.task(step.task_id) if ours else None
     status = task.status[:16] if task else ""
-    profile = offers.profile_of(reader, step) if ours else None
-    outlook = _outlook(journal, reader, lapse.without(step, now), attempts, profile, status)
-    lapsed = lapse.sentence(step, now) if outlook.state == HELD else ""
+    profile = stored_profile(reader, step) if ours else None
+    outlook = _outlook(journal, reader, without_expired_approval(step, now), attempts, profile, status)
+    lapsed = expired_approvals.expiry_sentence(step, now) if outlook.state == HELD else ""
     PendingIntent.objects.update_or_create(
         journal=journal,
         task_id=step.task_id,
@@ -92,7 +94,7 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, fir
             "key": (step.idempotency_key or "")[:200],
             "payload_sha256": (step.payload_sha256 or "")[:64],
             "arguments_bytes": step.arguments_bytes,
-            "dispatches": dispatches(attempts),
+            "dispatches": count_dispatches(attempts),
             "state": outlook.state,
             "hold_reason": outlook.hold_reason,
             "why": f"{outlook.why} {lapsed}".strip(),
@@ -105,7 +107,7 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, fir
             "window_left_until": outlook.window_left_until,
             "window_text": outlook.window_text,
             "task_status": status,
-            "asks": offers.can_be_asked(profile),
+            "asks": can_be_asked(profile),
             "revision": step.revision,
             "decided_at": now,
         },
@@ -122,7 +124,7 @@ def _detail(step: Step, outlook: Outlook) -> str:
     return _plain(said)
 
 
-def dispatches(attempts: Sequence[Attempt]) -> int:
+def count_dispatches(attempts: Sequence[Attempt]) -> int:
     """How often the intent may have left this machine: what a decision is bound to."""
     return sum(attempt.verdict != "not_sent" for attempt in attempts)
 
@@ -139,7 +141,7 @@ def _outlook(
         return Outlook(FOREIGN, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
         return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
-    if task_status in offers.ENDED:
+    if task_status in ENDED:
         return _of_ended_task(step, task_status)
     if step.hold_reason == "diverged":
         place = differences.parameter(step.hold_detail or "")

@@ -59,7 +59,7 @@ class Price:
     version: str = ""
 
 
-def of_call(call: ModelCall) -> tuple[Tokens, Price]:
+def price_call(call: ModelCall) -> tuple[Tokens, Price]:
     """What one stored response used, without impossible counts, and its price at the time it was made."""
     reported = (call.in_uncached, call.in_cache_read, call.in_cache_write, call.out_visible, call.out_reasoning)
     possible = [count if count is None or abs(count) <= _MOST_TOKENS else None for count in reported]
@@ -69,10 +69,10 @@ def of_call(call: ModelCall) -> tuple[Tokens, Price]:
     if call.state != "exact":
         return tokens, Price(None, _UNSURE.get(call.state, "What this call used is not known."))
     model, at = call.model or call.request_model, call.started_at or clock.wall()
-    return tokens, price(tokens, model=model, tier=call.service_tier, at=at)
+    return tokens, price_usage(tokens, model=model, tier=call.service_tier, at=at)
 
 
-def price(tokens: Tokens, *, model: str | None, tier: str | None, at: datetime) -> Price:
+def price_usage(tokens: Tokens, *, model: str | None, tier: str | None, at: datetime) -> Price:
     """The cost of one provider response. Never of a sum: rates depend on the size of the single call.
 
     What cannot be priced for certain is unpriced: an unknown model or tier, missing or impossible counts.

@@ -59,7 +59,7 @@ def put_model_calls(
     return {row.hour for row in rows if row.hour}
 
 
-def drop(journal: JournalFile, task_id: str) -> None:
+def drop_rows(journal: JournalFile, task_id: str) -> None:
     """Forget a task's leaf rows, to read them anew."""
     IndexedModelCall.objects.filter(journal=journal, task_id=task_id).delete()
     IndexedRun.objects.filter(journal=journal, task_id=task_id).delete()
@@ -69,7 +69,7 @@ _COLUMNS = tuple(field.name for field in IndexedModelCall._meta.concrete_fields 
 
 
 def _row(journal: JournalFile, call: ModelCall, tool: str) -> IndexedModelCall:
-    tokens, price = prices.of_call(call)
+    tokens, price = prices.price_call(call)
     model = call.model or call.request_model or ""
     return IndexedModelCall(
         journal=journal,

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from agents.catalog import discovery
 from agents.index import intents, rollup
-from agents.index import rows as leaves
+from agents.index.rows import drop_rows, put_model_calls, put_runs
 from agents.models import IndexedTask, JournalFile
 from journal import clock, stored_errors
 from journal.models import TaskRow
@@ -32,7 +32,7 @@ _BOOT = 2**32
 _MOST_STEPS = 2**31 - 1  # a made-up index must not break the row of its task, nor those beside it
 
 
-def read(journal: JournalFile) -> bool:
+def read_changes(journal: JournalFile) -> bool:
     """Read what is new in a journal. True when there is more: call again.
 
     Raises JournalUnreadable when the file cannot be read; the index then keeps what it knows.
@@ -48,7 +48,7 @@ def read(journal: JournalFile) -> bool:
 
 def refresh_intents(journal: JournalFile) -> None:
     """Look again at what recovery would do about every pending intent: time, or an agent's death, changes that."""
-    intents.refresh(journal, discovery.reader_for(journal), everything=True)
+    intents.update_intents(journal, discovery.reader_for(journal), everything=True)
 
 
 def _tail(journal: JournalFile, reader: Reader) -> bool:
@@ -56,10 +56,10 @@ def _tail(journal: JournalFile, reader: Reader) -> bool:
     touched = _touched(changes)
     tasks = _load(reader, touched)
     # Before the cursor moves: a kill in between looks at them again.
-    intents.refresh(journal, reader, touched=touched)
+    intents.update_intents(journal, reader, touched=touched)
     with transaction.atomic():
-        hours = leaves.put_runs(journal, changes.runs)
-        hours |= leaves.put_model_calls(journal, reader, changes.model_calls, changes.steps)
+        hours = put_runs(journal, changes.runs)
+        hours |= put_model_calls(journal, reader, changes.model_calls, changes.steps)
         _put_tasks(journal, tasks, _changed(changes))
         # A run that was served more saves what its earlier calls cost, whatever hour those were in.
         if changes.model_calls or changes.runs:
@@ -93,14 +93,14 @@ def _begin_boot(journal: JournalFile, reader: Reader) -> bool:
 
 def _reread(journal: JournalFile, reader: Reader, task_id: str) -> None:
     hours = rollup.hours_of(journal, [task_id])
-    leaves.drop(journal, task_id)
+    drop_rows(journal, task_id)
     task = reader.task(task_id)
     if task is None:
         IndexedTask.objects.filter(journal=journal, task_id=task_id).delete()
     else:
         _put_tasks(journal, [task], {})
-        hours |= leaves.put_runs(journal, reader.runs(task_id))
-        hours |= leaves.put_model_calls(journal, reader, reader.model_calls(task_id, None), ())
+        hours |= put_runs(journal, reader.runs(task_id))
+        hours |= put_model_calls(journal, reader, reader.model_calls(task_id, None), ())
         rollup.rebuild_tasks(journal, [task_id])
     rollup.rebuild_hours(journal, hours)
 
@@ -116,7 +116,7 @@ def _reread_newest(journal: JournalFile, reader: Reader) -> None:
         if cursor is None:
             break
     seen = {task.task_id for task in tasks}
-    intents.refresh(journal, reader, touched=seen)
+    intents.update_intents(journal, reader, touched=seen)
     with transaction.atomic():
         gone = [
             row.pk for row in IndexedTask.objects.filter(journal=journal).only("task_id") if row.task_id not in seen

@@ -8,11 +8,11 @@ from uuid import UUID
 from agents import health
 from agents.access.roles import can_decide
 from agents.catalog import discovery
-from agents.decisions import check as decisions
-from agents.decisions.check import Binding
-from agents.jobs import result as outcome
-from agents.jobs import states as leases
-from agents.jobs import status_query
+from agents.decisions import check
+from agents.decisions.check import StepBinding, parse_kind
+from agents.jobs import states, status_query
+from agents.jobs.result import end_job, expire_job, follow_job, follow_question, waiting_sentence
+from agents.jobs.states import claim_job, finish_job, hand_over_job, mark_posted
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DONE, FAILED, QUERY_STATUS, REFUSED
 from journal.errors import JournalBusy, JournalUnreadable, StepkeeperError
@@ -24,44 +24,44 @@ log = logging.getLogger(__name__)
 WAIT_FOR_LOCK = 2.0
 
 
-def run(job_id: str) -> None:
+def execute_job(job_id: str) -> None:
     """Carry out one job. Safe to call twice: only the caller that claims its row does anything."""
-    job = leases.claim(UUID(job_id))
+    job = claim_job(UUID(job_id))
     if job is None:
-        for late in leases.late(job_id=UUID(job_id)):
-            outcome.expire(late)
+        for late in states.late_jobs(job_id=UUID(job_id)):
+            expire_job(late)
         return
     try:
         _carry_out(job)
     except StepkeeperError as error:
-        outcome.end(job, FAILED, str(error))
+        end_job(job, FAILED, str(error))
     except Exception as error:
         log.exception("Job %s failed", job.uuid)
-        outcome.end(job, FAILED, f"The worker failed with {type(error).__name__}; its log says where.")
+        end_job(job, FAILED, f"The worker failed with {type(error).__name__}; its log says where.")
 
 
 def _carry_out(job: Job) -> None:
     if job.kind == CANARY:
-        health.beat("worker")
-        leases.finish(job, DONE, "The worker answers.")
+        health.record_beat("worker")
+        finish_job(job, DONE, "The worker answers.")
         return
     if job.actor is None or not can_decide(job.actor):
         sentence = f"Refused: {job.actor_name} may not decide any more; the role was taken away after it was asked for."
-        outcome.end(job, REFUSED, sentence)
+        end_job(job, REFUSED, sentence)
         return
     journal = _journal(job)
     if why_not := _unfit(journal):
-        outcome.end(job, REFUSED, f"Refused: {why_not} Nothing was sent.")
+        end_job(job, REFUSED, f"Refused: {why_not} Nothing was sent.")
         return
     if job.kind == QUERY_STATUS:
         # Once it was asked, what was answered may have changed the step already, also where a kill left it unmarked.
         asked = job.posted_at is not None or job.result
-        if not asked and (why_not := status_query.outdated(job, journal)):
-            outcome.end(job, REFUSED, f"Refused: {why_not} Nothing was asked.")
-        elif status_query.ask(job, journal) == "asked":
+        if not asked and (why_not := status_query.why_outdated(job, journal)):
+            end_job(job, REFUSED, f"Refused: {why_not} Nothing was asked.")
+        elif status_query.ask_status(job, journal) == "asked":
             _take_in(job, journal)
         else:
-            outcome.follow_query(job, journal)
+            follow_question(job, journal)
     else:
         if discovery.reader_for(journal).by_decision(job.message_id) is None:
             _post_decision(job, journal)
@@ -82,14 +82,14 @@ def _unfit(journal: JournalFile) -> str:
 def _post_decision(job: Job, journal: JournalFile) -> None:
     assert job.step_index is not None
     assert job.expires_at is not None
-    message = decisions.message(
-        decisions.kind_of(job.decision),
+    message = check.decision_message(
+        parse_kind(job.decision),
         message_id=job.message_id,
         created_at=job.created_at,
         expires_at=job.expires_at,
         task_id=job.task_id,
         step_index=job.step_index,
-        binding=Binding(job.key, job.payload_sha256, job.dispatches or 0),
+        binding=StepBinding(job.key, job.payload_sha256, job.dispatches or 0),
         actor=job.actor_name,
         reason=job.reason,
         output_json=job.output_json,
@@ -97,7 +97,7 @@ def _post_decision(job: Job, journal: JournalFile) -> None:
     )
     # A kill after this line delivers the job again, and the same message again: the writer applies one id once.
     mailbox.post_message(journal.path, message)
-    leases.posted(job)
+    mark_posted(job)
 
 
 def _take_in(job: Job, journal: JournalFile) -> None:
@@ -111,10 +111,10 @@ def _take_in(job: Job, journal: JournalFile) -> None:
         report = recovery.reconcile_file(journal.path, role="worker", only=only, wait=WAIT_FOR_LOCK)
         lines = list(report.lines)
     except JournalBusy as busy:
-        leases.hand_over(job, outcome.waits_for(busy.pid, busy.role), result=job.result)
+        hand_over_job(job, waiting_sentence(busy.pid, busy.role), result=job.result)
     else:
-        leases.hand_over(job, "The message is posted.", result="\n".join([job.result, *lines]).strip())
-    outcome.follow(job)
+        hand_over_job(job, "The message is posted.", result="\n".join([job.result, *lines]).strip())
+    follow_job(job)
 
 
 def _journal(job: Job) -> JournalFile:

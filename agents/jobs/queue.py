@@ -18,11 +18,10 @@ from django_q.tasks import async_task
 
 from agents.access import audit
 from agents.access.roles import Person, can_decide
-from agents.decisions import check as decisions
-from agents.decisions.check import BadDecision, Binding, OtherDecision
-from agents.jobs import execute as work
-from agents.jobs import result as outcome
-from agents.jobs import states as leases
+from agents.decisions.check import BadDecision, OtherDecision, StepBinding, check_decision, check_reason, parse_kind
+from agents.jobs.execute import execute_job
+from agents.jobs.result import end_overdue_jobs, follow_waiting_jobs
+from agents.jobs.states import requeue_lost_jobs
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DECISION, FAILED, OPEN_STATES, QUERY_STATUS
 from journal import clock
@@ -33,14 +32,14 @@ CANARY_PATIENCE = timedelta(seconds=60)
 _CANARIES_KEPT = timedelta(hours=1)
 
 
-def request(
+def request_job(
     kind: str,
     *,
     actor: Person,
     journal: JournalFile,
     task_id: str,
     step_index: int,
-    binding: Binding,
+    binding: StepBinding,
     decision: DecisionKind | None = None,
     reason: str = "",
     output_json: str = "",
@@ -100,17 +99,12 @@ def _ask(wanted: Job, actor: Person, journal: JournalFile) -> Job:
     return job
 
 
-def run(job_id: str) -> None:
+def run_job(job_id: str) -> None:
     """Called by the queue, perhaps twice. Returns nothing, so that the queue has nothing to keep."""
-    work.run(job_id)
+    execute_job(job_id)
 
 
-def follow(job: Job) -> Job:
-    """The job as the journal knows it now: what a page that polls shows."""
-    return outcome.follow(job)
-
-
-def find(job_id: uuid.UUID) -> Job | None:
+def find_job(job_id: uuid.UUID) -> Job | None:
     """The job of a page's address."""
     return Job.objects.select_related("journal", "actor").filter(uuid=job_id).first()
 
@@ -131,20 +125,20 @@ def send_canary(*, watching_since: datetime | None = None) -> None:
         _enqueue(job)
 
 
-def sweep() -> None:
+def sweep_jobs() -> None:
     """End what is over, follow what waits, put back into the queue what kills took out of it. Called by watch."""
-    outcome.sweep()
-    for job in (*leases.sweep(), *outcome.follow_waiting()):
+    end_overdue_jobs()
+    for job in (*requeue_lost_jobs(), *follow_waiting_jobs()):
         _enqueue(job)
 
 
-def queued() -> int:
+def count_queued() -> int:
     """How many entries the queue holds."""
     return int(OrmQ.objects.count())
 
 
 def _enqueue(job: Job) -> None:
-    async_task("agents.jobs.queue.run", str(job.uuid), task_name=f"{job.kind} {job.uuid}"[:100])
+    async_task("agents.jobs.queue.run_job", str(job.uuid), task_name=f"{job.kind} {job.uuid}"[:100])
 
 
 def _make_once(wanted: Job) -> tuple[Job, bool]:
@@ -193,16 +187,16 @@ def _check(wanted: Job, journal: JournalFile) -> None:
     if not wanted.key or not wanted.payload_sha256:
         raise BadDecision("The step has no key or no payload hash to bind to.", field="binding")
     if wanted.kind == QUERY_STATUS:
-        decisions.check_reason(wanted.reason)
+        check_reason(wanted.reason)
         return
-    kind = decisions.kind_of(wanted.decision)
-    wanted.output_json = decisions.check(
+    kind = parse_kind(wanted.decision)
+    wanted.output_json = check_decision(
         kind, reason=wanted.reason, output_json=wanted.output_json, reference=wanted.reference
     )
 
 
 def _audit(wanted: Job, actor: Person, *, allowed: bool = True, detail: str, job: Job | None = None) -> None:
-    audit.record(
+    audit.record_event(
         f"request {wanted.decision or wanted.kind}",
         actor=actor,
         allowed=allowed,

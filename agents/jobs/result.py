@@ -10,8 +10,8 @@ from pathlib import Path
 
 from agents.access import audit
 from agents.catalog import discovery
-from agents.jobs import states as leases
-from agents.jobs import status_query
+from agents.jobs import states, status_query
+from agents.jobs.states import correct_job, finish_job, give_up_jobs, hand_over_job, requeue_job
 from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DECISION, DONE, EXPIRED, FAILED, QUEUED, REFUSED, WAITING_AGENT
 from journal import clock, writer_lock
@@ -23,15 +23,15 @@ from journal.reader import Reader
 _NOTHING_SENT = "Nothing was sent because of it."
 
 
-def end(job: Job, state: str, sentence: str) -> bool:
+def end_job(job: Job, state: str, sentence: str) -> bool:
     """End an open job. False when it had ended before: the first outcome stays."""
-    if not leases.finish(job, state, sentence, result=job.result):
+    if not finish_job(job, state, sentence, result=job.result):
         return False
     _audit(job, state, sentence)
     return True
 
 
-def follow(job: Job) -> Job:
+def follow_job(job: Job) -> Job:
     """Bring a job in line with what the journal says about its message; returns it refreshed. Opens one journal."""
     job.refresh_from_db()
     if job.journal is None or job.posted_at is None or job.state not in (WAITING_AGENT, EXPIRED, FAILED):
@@ -42,27 +42,29 @@ def follow(job: Job) -> Job:
         if _is_late(job):
             _end_unread(job, error)
         else:
-            leases.hand_over(job, f"The journal cannot be read now: {error.message}", result=job.result)
+            hand_over_job(job, f"The journal cannot be read now: {error.message}", result=job.result)
     return job
 
 
-def follow_waiting() -> list[Job]:
+def follow_waiting_jobs() -> list[Job]:
     """Follow every waiting job; returns those whose agent is gone, so that the worker may do it."""
     free = []
     for job in Job.objects.filter(state=WAITING_AGENT).select_related("journal").order_by("created_at")[:200]:
-        followed = follow(job)
+        followed = follow_job(job)
         waits = followed.state == WAITING_AGENT and followed.journal is not None
-        if waits and followed.kind == DECISION and _holder(followed.journal) is None and leases.requeue(followed):
+        if waits and followed.kind == DECISION and _holder(followed.journal) is None and requeue_job(followed):
             free.append(followed)
     return free
 
 
-def expire(job: Job) -> None:
+def expire_job(job: Job) -> None:
     """End a queued job whose time is over. What was posted before may have been taken in: the journal says."""
     if job.state != QUEUED or job.expires_at is None or job.expires_at > clock.wall():
         return
     if job.posted_at is None or job.journal is None:
-        end(job, EXPIRED, "Expired before it could be carried out; nothing was sent. Ask again if it is still wanted.")
+        end_job(
+            job, EXPIRED, "Expired before it could be carried out; nothing was sent. Ask again if it is still wanted."
+        )
         return
     try:
         _look(job, job.journal)
@@ -72,18 +74,18 @@ def expire(job: Job) -> None:
 
 def _end_unread(job: Job, error: JournalUnreadable) -> None:
     sentence = "Its time is over, and the journal that would say what became of it cannot be read now"
-    end(job, FAILED, f"{sentence}: {error.message}")
+    end_job(job, FAILED, f"{sentence}: {error.message}")
 
 
-def sweep() -> None:
+def end_overdue_jobs() -> None:
     """End the jobs that nobody will carry out any more: their time is over, or each attempt killed its worker."""
-    for job in leases.late():
-        expire(job)
-    for job in leases.give_up():
+    for job in states.late_jobs():
+        expire_job(job)
+    for job in give_up_jobs():
         _audit(job, FAILED, job.sentence)
 
 
-def waits_for(pid: int | None, role: str | None) -> str:
+def waiting_sentence(pid: int | None, role: str | None) -> str:
     """Whom a posted message waits for."""
     who = "the agent" if role in ("agent", None, "unknown") else f"the {role}"
     return f"Waiting for {who} (pid {pid})." if pid is not None else f"Waiting for {who}."
@@ -93,7 +95,7 @@ def _look(job: Job, journal: JournalFile) -> None:
     if job.kind == DECISION:
         _follow_decision(job, journal)
     else:
-        follow_query(job, journal)
+        follow_question(job, journal)
 
 
 def _follow_decision(job: Job, journal: JournalFile) -> None:
@@ -104,15 +106,15 @@ def _follow_decision(job: Job, journal: JournalFile) -> None:
     if decision is not None:
         _end_decision(job, journal, reader, decision, late=late)
     elif late:
-        end(job, EXPIRED, f"Expired undelivered: no writer took it in before its time ran out. {_NOTHING_SENT}")
+        end_job(job, EXPIRED, f"Expired undelivered: no writer took it in before its time ran out. {_NOTHING_SENT}")
     else:
-        leases.hand_over(job, _waiting(journal), result=job.result)
+        hand_over_job(job, _waiting(journal), result=job.result)
 
 
 def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, late: bool) -> None:
     at = f" at {clock.text(decision.applied_at)[:19]}Z" if decision.applied_at else ""
     if decision.outcome.startswith("refused"):
-        end(job, *_refused(decision.outcome.partition(": ")[2], at))
+        end_job(job, *_refused(decision.outcome.partition(": ")[2], at))
         return
     number = decision.consumed_attempt
     if number is None and decision.kind == "replay":
@@ -132,7 +134,7 @@ def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, at
         # A killed sender's boot is ended by the next writer: where none comes in time, nobody says more.
         waits = not late or _holder(journal) is not None
         if attempt is not None and waits and _lives(reader, attempt.boot):
-            leases.hand_over(job, f"Taken in{at}: attempt {number} is under way.", result=job.result)
+            hand_over_job(job, f"Taken in{at}: attempt {number} is under way.", result=job.result)
         else:
             _done(job, f"Applied{at}: attempt {number} was begun for it; its outcome is not on record.")
     elif attempt.verdict == "not_sent":
@@ -155,9 +157,9 @@ def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decisi
         if job.state != EXPIRED:
             _done(job, f"Applied{at}: the effect was there already, so nothing was sent.")
     elif late:
-        end(job, EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}")
+        end_job(job, EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}")
     else:
-        leases.hand_over(job, f"Taken in{at}, not sent yet. {_waiting(journal)}", result=job.result)
+        hand_over_job(job, f"Taken in{at}, not sent yet. {_waiting(journal)}", result=job.result)
 
 
 def _refused(why: str, at: str) -> tuple[str, str]:
@@ -174,14 +176,14 @@ def _refused(why: str, at: str) -> tuple[str, str]:
 
 def _done(job: Job, sentence: str) -> None:
     """End the job as done; one that was given up had been applied after all, and the audit says that too."""
-    if not end(job, DONE, sentence) and leases.correct(job, sentence, result=job.result):
+    if not end_job(job, DONE, sentence) and correct_job(job, sentence, result=job.result):
         _audit(job, DONE, sentence)
 
 
 def _audit(job: Job, state: str, sentence: str) -> None:
     if job.kind == CANARY:
         return
-    audit.record(
+    audit.record_event(
         f"outcome {job.decision or job.kind}",
         actor=job.actor,
         actor_name=job.actor_name,
@@ -194,13 +196,13 @@ def _audit(job: Job, state: str, sentence: str) -> None:
     )
 
 
-def follow_query(job: Job, journal: JournalFile) -> None:
+def follow_question(job: Job, journal: JournalFile) -> None:
     """Bring a question in line with the inbox and the journal's evidence."""
     if any(message.message_id == job.message_id for message in mailbox.list_messages(journal.path)):
         if _is_late(job):
-            end(job, EXPIRED, f"Expired undelivered: {_waiting(journal)}")
+            end_job(job, EXPIRED, f"Expired undelivered: {_waiting(journal)}")
         else:
-            leases.hand_over(job, " ".join(filter(None, (_said(job), _waiting(journal)))), result=job.result)
+            hand_over_job(job, " ".join(filter(None, (_said(job), _waiting(journal)))), result=job.result)
         return
     # It was taken in; where the agent asks, its answer comes a little later.
     answer = _said(job) or status_query.newest_answer(job, journal)
@@ -208,18 +210,18 @@ def follow_query(job: Job, journal: JournalFile) -> None:
         return
     if not answer and not _is_pending(job, discovery.reader_for(journal)):
         answer = "The step is settled: there was nothing left to ask."
-    if not answer and (why_not := status_query.not_asked(job, journal)):
+    if not answer and (why_not := status_query.why_not_asked(job, journal)):
         # Looked at again: an answer is written before its step is dispatched again.
         answer = status_query.newest_answer(job, journal)
         if not answer:
-            end(job, REFUSED, f"Refused: {why_not} No answer is on record; ask again if it is still wanted.")
+            end_job(job, REFUSED, f"Refused: {why_not} No answer is on record; ask again if it is still wanted.")
             return
     if not answer and _is_late(job, by=status_query.PATIENCE):
         answer = "The agent took the question in and gave no answer."
     if answer:
         _done(job, answer)
     else:
-        leases.hand_over(job, "The agent took the question in; it has not answered yet.")
+        hand_over_job(job, "The agent took the question in; it has not answered yet.")
 
 
 def _said(job: Job) -> str:
@@ -240,7 +242,7 @@ def _waiting(journal: JournalFile) -> str:
     writer = _holder(journal)
     if writer is None:
         return "Waiting for the agent, which is not running."
-    return waits_for(writer.pid, writer.role)
+    return waiting_sentence(writer.pid, writer.role)
 
 
 def _holder(journal: JournalFile | None) -> Writer | None:

@@ -31,7 +31,7 @@ LOST = timedelta(seconds=30)
 GAVE_UP = f"Gave up after {MOST_ATTEMPTS} attempts: each time the worker ended in the middle."
 
 
-def claim(job_id: UUID) -> Job | None:
+def claim_job(job_id: UUID) -> Job | None:
     """Make this process the job's runner. None when it is not queued, used up its attempts, or has expired.
 
     The attempt is counted before the work: a job that kills its worker is not given a third one.
@@ -44,17 +44,17 @@ def claim(job_id: UUID) -> Job | None:
     return _jobs().get(uuid=job_id) if won == 1 else None
 
 
-def finish(job: Job, state: str, sentence: str, *, result: str = "") -> bool:
+def finish_job(job: Job, state: str, sentence: str, *, result: str = "") -> bool:
     """End an open job. False when it had already ended: the first outcome stays."""
     return _move(job, OPEN_STATES, state=state, sentence=sentence, result=result, ended_at=clock.wall())
 
 
-def correct(job: Job, sentence: str, *, result: str = "") -> bool:
+def correct_job(job: Job, sentence: str, *, result: str = "") -> bool:
     """The journal's later truth: a job given up as expired or failed had been applied after all."""
     return _move(job, (EXPIRED, FAILED), state=DONE, sentence=sentence, result=result)
 
 
-def hand_over(job: Job, sentence: str, *, result: str = "") -> bool:
+def hand_over_job(job: Job, sentence: str, *, result: str = "") -> bool:
     """The message is posted; the journal's writer has to take it in.
 
     This attempt ended in an orderly way, so it no longer counts towards giving up.
@@ -64,13 +64,13 @@ def hand_over(job: Job, sentence: str, *, result: str = "") -> bool:
     return _move(job, (RUNNING, WAITING_AGENT), state=WAITING_AGENT, attempts=0, sentence=sentence, result=result)
 
 
-def posted(job: Job) -> None:
+def mark_posted(job: Job) -> None:
     """Remember that the message is in the inbox."""
     job.posted_at = clock.wall()
     job.save(update_fields=["posted_at"])
 
 
-def requeue(job: Job) -> bool:
+def requeue_job(job: Job) -> bool:
     """Give a waiting job back to the worker: its agent is gone, so the worker may now be the writer.
 
     Not sooner than LOST after the worker last had it: what the worker cannot do it need not try each second.
@@ -80,20 +80,20 @@ def requeue(job: Job) -> bool:
     return due.update(state=QUEUED, enqueued_at=now) == 1
 
 
-def late(*, job_id: UUID | None = None) -> list[Job]:
+def late_jobs(*, job_id: UUID | None = None) -> list[Job]:
     """The queued jobs, or this one, whose time is over: nobody can claim them any more."""
     found = _jobs().filter(state=QUEUED, expires_at__lte=clock.wall())
     return list((found.filter(uuid=job_id) if job_id else found).order_by("created_at")[:200])
 
 
-def give_up() -> list[Job]:
+def give_up_jobs() -> list[Job]:
     """End the jobs each of whose attempts ended with its worker; returns those that ended now."""
     stuck = _jobs().filter(_stuck(), attempts__gte=MOST_ATTEMPTS)
     # A worker that was only slow has moved its job meanwhile.
     return [job for job in stuck if _move(job, (RUNNING,), state=FAILED, ended_at=clock.wall(), sentence=GAVE_UP)]
 
 
-def sweep() -> list[Job]:
+def requeue_lost_jobs() -> list[Job]:
     """Put right what kills left behind; returns the jobs to put into the queue again."""
     now = clock.wall()
     # Posted or not: a message posted twice under one id is applied once.

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from agents.catalog import discovery
-from agents.index.intents import dispatches
-from agents.jobs import states as leases
+from agents.index.intents import count_dispatches
+from agents.jobs.states import hand_over_job, mark_posted
 from agents.models import Job, JournalFile
 from journal import clock, writer_lock
 from journal.errors import JournalUnreadable
@@ -31,7 +31,7 @@ _WORDS: dict[Answer, str] = {
 }
 
 
-def ask(job: Job, journal: JournalFile) -> Literal["asked", "left"]:
+def ask_status(job: Job, journal: JournalFile) -> Literal["asked", "left"]:
     """Ask over HTTP and post the answer as evidence, or leave a message for the agent to ask.
 
     Only the agent can ask a Python tool's `status=`, and only a process with the credentials can ask over HTTP.
@@ -52,14 +52,14 @@ def ask(job: Job, journal: JournalFile) -> Literal["asked", "left"]:
     return _ask_http(job, journal, reader, step, profile, request)
 
 
-def outdated(job: Job, journal: JournalFile) -> str:
+def why_outdated(job: Job, journal: JournalFile) -> str:
     """Why the step is not the one the question was asked about, as a sentence; empty where it is."""
     reader = discovery.reader_for(journal)
     step = _step(job, reader)
     return _outdated(job, step, reader.attempts(step.task_id, step.step_index))
 
 
-def not_asked(job: Job, journal: JournalFile) -> str:
+def why_not_asked(job: Job, journal: JournalFile) -> str:
     """Why the agent that took the question in had nothing to ask, as a sentence; empty where it may still answer."""
     reader = discovery.reader_for(journal)
     step = _step(job, reader)
@@ -72,7 +72,7 @@ def not_asked(job: Job, journal: JournalFile) -> str:
 
 def _outdated(job: Job, step: Step, attempts: Sequence[Attempt]) -> str:
     shown = (job.key, job.payload_sha256, job.dispatches)
-    if shown == (step.idempotency_key or "", step.payload_sha256 or "", dispatches(attempts)):
+    if shown == (step.idempotency_key or "", step.payload_sha256 or "", count_dispatches(attempts)):
         return ""
     return "The step has changed since it was asked about: its key, its payload or its dispatches are others."
 
@@ -135,7 +135,7 @@ def _ask_http(
     job.save(update_fields=["result", "detail"])
     # A kill before this line asks again: a question changes nothing.
     mailbox.post_message(journal.path, message)
-    leases.posted(job)
+    mark_posted(job)
     return "asked"
 
 
@@ -152,8 +152,8 @@ def _leave(job: Job, journal: JournalFile, step: Step, why: str) -> Literal["lef
             **_binding(job),
         },
     )
-    leases.posted(job)
-    leases.hand_over(job, why)
+    mark_posted(job)
+    hand_over_job(job, why)
     return "left"
 
 
@@ -171,7 +171,7 @@ def _in_flight(attempts: Sequence[Attempt], journal: JournalFile) -> bool:
     """Whether a dispatch of the writer that lives now has not come back: `absent` then proves nothing."""
     if not attempts or attempts[-1].verdict is not None:
         return False
-    boot = discovery.look(journal.path).highest_boot
+    boot = discovery.inspect_path(journal.path).highest_boot
     return attempts[-1].boot == boot and writer_lock.find_holder(Path(journal.path)) is not None
 
 

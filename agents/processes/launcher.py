@@ -29,9 +29,9 @@ from django.urls import reverse
 from agents import health
 from agents.access import login_link
 from agents.models import Beat, Job
-from agents.processes import lock as instance_lock
-from agents.processes import tree as process_tree
+from agents.processes.lock import AlreadyRunning, hold_folder
 from agents.processes.supervisor import STOP_SIGNALS, WATCHED, Part, Supervisor, how_it_ended
+from agents.processes.tree import adopt_orphans, die_with_parent, end_descendants, end_tree, reap_children
 
 # The front's own limit: the supervisor's 5 s of grace and its kill have passed by then. The promise is 8 s.
 STOP_WITHIN = 6.5
@@ -39,9 +39,9 @@ WEB_THREADS = "16"
 OWN_FILES = ("dashboard.db", "dashboard.db-wal", "dashboard.db-shm", "secret-key", "static", "cache", "demo")
 
 
-def forget(folder: Path) -> None:
+def forget_data(folder: Path) -> None:
     """Deletes what a dashboard keeps in its data folder, and nothing else. Raises AlreadyRunning."""
-    held = instance_lock.hold(folder)
+    held = hold_folder(folder)
     for name in OWN_FILES:
         path = folder / name
         if path.is_dir() and not path.is_symlink():
@@ -51,18 +51,18 @@ def forget(folder: Path) -> None:
     os.close(held)
 
 
-def up(*, demo: bool, end_with_parent: bool) -> int:
+def run_dashboard(*, demo: bool, end_with_parent: bool) -> int:
     """Runs until SIGINT, SIGTERM or SIGHUP; everything it started has ended when it returns. The exit code.
 
     Raises CommandError when the data folder or the port is in use.
     """
     os.umask(0o077)
-    process_tree.adopt_orphans()
+    adopt_orphans()
     if end_with_parent:
-        process_tree.die_with_parent(os.getppid(), signal.SIGTERM)
+        die_with_parent(os.getppid(), signal.SIGTERM)
     try:
-        instance_lock.hold(settings.STEPKEEPER_DATA)
-    except instance_lock.AlreadyRunning as error:
+        hold_folder(settings.STEPKEEPER_DATA)
+    except AlreadyRunning as error:
         raise CommandError(str(error)) from None
     check_port(settings.STEPKEEPER_PORT)
     connections.close_all()
@@ -93,11 +93,11 @@ def _wait(supervisor: int) -> int:
     """The front's part: hand a stop signal down, and see that nothing is left when the supervisor has ended."""
     deadline: float | None = None
     while True:
-        ended = dict(process_tree.reap())
+        ended = dict(reap_children())
         if supervisor in ended:
             break
         if deadline is not None and time.monotonic() > deadline:
-            process_tree.end_tree(supervisor)
+            end_tree(supervisor)
         received = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, 0.25)
         if received is not None and received.si_signo in STOP_SIGNALS:
             # A second Ctrl-C does not wait.
@@ -106,7 +106,7 @@ def _wait(supervisor: int) -> int:
     code = ended[supervisor]
     if code < 0 and deadline is None:
         print(f"The supervisor ended ({how_it_ended(code)}); everything is stopped.", file=sys.stderr, flush=True)
-    process_tree.end_all(grace=0.0 if deadline is not None else 1.0)
+    end_descendants(grace=0.0 if deadline is not None else 1.0)
     return 0 if deadline is not None else abs(code)
 
 
@@ -115,9 +115,9 @@ def _supervise(front: int, *, demo: bool) -> None:
     code = 1
     try:
         os.setsid()  # a terminal's Ctrl-C reaches the front only, which hands it down once
-        process_tree.die_with_parent(front, signal.SIGTERM)
-        prepare()
-        Supervisor(parts(demo=demo), cwd=Path.cwd(), beats=_beats, say=_say).run(each_turn=_announcer())
+        die_with_parent(front, signal.SIGTERM)
+        prepare_data()
+        Supervisor(dashboard_parts(demo=demo), cwd=Path.cwd(), beats=_beats, say=_say).run(each_turn=_announcer())
         code = 0
     except CommandError as error:
         _say(f"Cannot start: {error}")
@@ -131,7 +131,7 @@ def _supervise(front: int, *, demo: bool) -> None:
         os._exit(code)
 
 
-def prepare() -> None:
+def prepare_data() -> None:
     """Database and static files, and no sign of life of an earlier run.
 
     Raises CommandError when the database was made by newer code.
@@ -146,11 +146,11 @@ def prepare() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     if not settings.DEBUG:
         call_command("collectstatic", interactive=False, verbosity=0)
-    health.forget()
+    health.forget_beats()
     connections.close_all()
 
 
-def parts(*, demo: bool) -> list[Part]:
+def dashboard_parts(*, demo: bool) -> list[Part]:
     """The programs to run; each is an ordinary command one can also start alone, as the systemd units do."""
     manage = str(settings.BASE_DIR / "manage.py")
     env = os.environ | {"PYTHONUNBUFFERED": "1", "STEPKEEPER_DEMO": "1" if demo or settings.STEPKEEPER_DEMO else "0"}
@@ -176,12 +176,12 @@ def _announcer() -> Callable[[], None]:
         if not announced and _web_answers():
             announced = True
             valid_for = timedelta(seconds=settings.STEPKEEPER_SIGN_IN_TTL)
-            token = login_link.make(login_link.user_for("admin", role=None), valid_for=valid_for)
+            token = login_link.make_link(login_link.user_for("admin", role=None), valid_for=valid_for)
             connections.close_all()
             path = reverse("sign_in_link", kwargs={"token": token})
             _say(f"Stepkeeper is ready: http://127.0.0.1:{settings.STEPKEEPER_PORT}{path}")
             _say(f"It signs in once, within {settings.STEPKEEPER_SIGN_IN_TTL // 60} minutes. Ctrl-C stops everything.")
-            _say(f"Another link: {login_link.command()}")
+            _say(f"Another link: {login_link.link_command()}")
 
     return announce
 

@@ -25,7 +25,7 @@ class AlreadyRunning(Exception):
         self.pid = pid
 
 
-def hold(folder: Path) -> int:
+def hold_folder(folder: Path) -> int:
     """Takes the folder until the last process holding the returned descriptor ends; no stale file can block it.
 
     Raises AlreadyRunning at once when the holder lives, or after it had its time to stop when it was killed.

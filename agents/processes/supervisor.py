@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agents.processes import tree as process_tree
+from agents.processes.tree import (
+    adopt_orphans,
+    descendants,
+    end_descendants,
+    end_tree,
+    is_child,
+    reap_children,
+    signal_processes,
+    start_process,
+)
 
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 GRACE = 5.0  # seconds from SIGTERM to SIGKILL when asked to stop
@@ -57,7 +66,7 @@ class Supervisor:
 
     def run(self, *, each_turn: Callable[[], None]) -> None:
         """Returns when all parts and all they started have ended, at most GRACE and a moment after the signal."""
-        process_tree.adopt_orphans()
+        adopt_orphans()
         while True:
             now = time.monotonic()
             for part in self._parts:
@@ -75,11 +84,11 @@ class Supervisor:
         self._stop()
 
     def _start(self, part: Part, now: float) -> None:
-        part.pid = process_tree.start(part.argv, env=part.env, cwd=self._cwd)
+        part.pid = start_process(part.argv, env=part.env, cwd=self._cwd)
         part.started = part.beat_seen = now
 
     def _note_deaths(self) -> None:
-        for pid, code in process_tree.reap():
+        for pid, code in reap_children():
             part = next((part for part in self._parts if part.pid == pid), None)
             if part is None:
                 continue
@@ -96,19 +105,19 @@ class Supervisor:
         The workers of a killed queue go on taking jobs, and nobody would stop them.
         """
         own = {part.pid for part in self._parts}
-        for process in process_tree.descendants():
-            if process.pid not in own and process_tree.is_child(process):
-                process_tree.end([*process_tree.descendants(process.pid), process], signal.SIGKILL)
+        for process in descendants():
+            if process.pid not in own and is_child(process):
+                signal_processes([*descendants(process.pid), process], signal.SIGKILL)
 
     def _end_silent_parts(self, now: float) -> None:
         """Ends the tree of a part whose sign of life has not changed for SILENT seconds; its restart follows.
 
         A queue that lost its lock to a killed worker looks busy to every process list and takes no job for ever.
         """
-        for part in silent(self._parts, self._beats(), now):
+        for part in silent_parts(self._parts, self._beats(), now):
             if part.pid is not None:
                 self._say(f"{part.name} gave no sign of life for {SILENT:.0f} s; its processes are ended.")
-                process_tree.end_tree(part.pid)
+                end_tree(part.pid)
                 part.beat_seen = now
 
     def _stop(self) -> None:
@@ -119,12 +128,12 @@ class Supervisor:
             # Only the part itself: it knows in which order its own processes end.
             os.kill(pid, signal.SIGTERM)
         while running and time.monotonic() < deadline:
-            running -= {pid for pid, _ in process_tree.reap()}
+            running -= {pid for pid, _ in reap_children()}
             time.sleep(0.05)
-        process_tree.end_all(grace=0.0)
+        end_descendants(grace=0.0)
 
 
-def silent(parts: Sequence[Part], beats: Mapping[str, datetime], now: float) -> list[Part]:
+def silent_parts(parts: Sequence[Part], beats: Mapping[str, datetime], now: float) -> list[Part]:
     """Takes note of the beats, and gives the running parts whose sign of life has not changed for SILENT seconds.
 
     Watch sends the worker's canary round: the worker's silence is counted only while watch is heard, and goes on from

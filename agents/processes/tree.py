@@ -35,7 +35,7 @@ def die_with_parent(parent: int, with_signal: signal.Signals) -> None:
         os.kill(os.getpid(), with_signal)
 
 
-def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
+def start_process(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
     """Starts a program in a session of its own, with no input, ended by SIGTERM when this process dies. Its pid."""
     parent = os.getpid()
     child = os.fork()
@@ -57,7 +57,7 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
         os._exit(127)
 
 
-def reap() -> list[tuple[int, int]]:
+def reap_children() -> list[tuple[int, int]]:
     """Pids and exit codes (negative: the signal) of children and adopted orphans that have ended. Does not wait."""
     ended = []
     with contextlib.suppress(ChildProcessError):
@@ -77,7 +77,7 @@ def descendants(pid: int | None = None) -> list[psutil.Process]:
     return []
 
 
-def end(processes: Sequence[psutil.Process], with_signal: signal.Signals) -> None:
+def signal_processes(processes: Sequence[psutil.Process], with_signal: signal.Signals) -> None:
     """Signals each process that is still the one it was; a reused pid is left alone."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -88,7 +88,7 @@ def end_tree(pid: int) -> None:
     """Kills a process and everything below it; the process first, so that it starts nothing anew."""
     with contextlib.suppress(psutil.NoSuchProcess):
         top = psutil.Process(pid)
-        end([top, *top.children(recursive=True)], signal.SIGKILL)
+        signal_processes([top, *top.children(recursive=True)], signal.SIGKILL)
 
 
 def is_child(process: psutil.Process) -> bool:
@@ -98,21 +98,21 @@ def is_child(process: psutil.Process) -> bool:
     return False
 
 
-def end_all(*, grace: float) -> None:
+def end_descendants(*, grace: float) -> None:
     """Ends every descendant: SIGTERM, then SIGKILL after `grace` seconds, until none is left."""
     deadline = time.monotonic() + grace
     if grace > 0:
-        end(descendants(), signal.SIGTERM)
+        signal_processes(descendants(), signal.SIGTERM)
     while descendants() and time.monotonic() < deadline:
-        reap()
+        reap_children()
         time.sleep(0.05)
     # A process may fork between the look and the kill: the orphan comes to us and the next look finds it.
     give_up = time.monotonic() + 2
     while (left := descendants()) and time.monotonic() < give_up:
-        end(left, signal.SIGKILL)
-        reap()
+        signal_processes(left, signal.SIGKILL)
+        reap_children()
         time.sleep(0.02)
-    reap()
+    reap_children()
 
 
 def _is_alive(process: psutil.Process) -> bool:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from agents.decisions import allowed as offers
-from agents.decisions.allowed import Offer, Place
+from agents.decisions.allowed import Offer, StepFacts, offer_for
 from agents.fleet.summaries import IntentLine
 from dashboard.pages.verbs import Verb, verb_of
 from journal.models import Step
@@ -47,7 +46,7 @@ def of_line(line: IntentLine) -> Offered | None:
     """What the fleet index offers for one intent; the step's own page looks again."""
     if not line.key or line.state == "in_flight":
         return None
-    place = Place(
+    place = StepFacts(
         effect=line.effect,
         transport=line.transport,
         provider=line.provider,
@@ -56,7 +55,7 @@ def of_line(line: IntentLine) -> Offered | None:
         asks=line.asks,
     )
     asked = line.question_uuid is not None
-    return _offered(offers.offer(place), (line.journal_id, line.task_id, line.step_index), line.effect, asked=asked)
+    return _offered(offer_for(place), (line.journal_id, line.task_id, line.step_index), line.effect, asked=asked)
 
 
 def nothing_to_decide(step: Step, dialect: str, offer: Offer, kind: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.decisions import allowed as offers
-from agents.index.intents import dispatches
+from agents.decisions.allowed import ENDED, stored_profile
+from agents.index.intents import count_dispatches
 from agents.models import PendingIntent
 from agents.models.job import QUERY_STATUS
 from dashboard import binding, signals
@@ -83,7 +83,7 @@ def bind(opened: Opened, step: Step, kind: str, *, user_id: int) -> binding.Bind
         kind=kind,
         key=step.idempotency_key or "",
         payload_sha256=step.payload_sha256 or "",
-        dispatches=dispatches(attempts),
+        dispatches=count_dispatches(attempts),
         user_id=user_id,
     )
 
@@ -98,9 +98,9 @@ def build(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: bin
     changes = step.effect not in ("read_only", "model")
     proof = payload.payload_proof(step, arguments, frozen)
     intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
-    profile = offers.profile_of(reader, step)
+    profile = stored_profile(reader, step)
     task = reader.task(task_id)
-    keyed, ended = profile is None or profile.keyed, task is not None and task.status in offers.ENDED
+    keyed, ended = profile is None or profile.keyed, task is not None and task.status in ENDED
     return DecisionPage(
         journal_id=opened.file.pk,
         agent=opened.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.disk import volumes as disk
+from agents.disk.volumes import VolumeLine, list_volumes
 from dashboard import wording
 from dashboard.axis import percent
 from dashboard.pages.lists import digest
@@ -28,7 +28,7 @@ class Block:
 class VolumeBar:
     """One volume, drawn."""
 
-    line: disk.VolumeLine
+    line: VolumeLine
     other_width: str
     blocks: tuple[Block, ...]
     warn_x: str
@@ -48,11 +48,11 @@ class DiskPage:
 
 def build() -> DiskPage:
     """Every volume that holds a journal."""
-    volumes = tuple(_bar(line) for line in disk.volumes())
+    volumes = tuple(_bar(line) for line in list_volumes())
     return DiskPage(volumes, digest(volumes))
 
 
-def _bar(line: disk.VolumeLine) -> VolumeBar:
+def _bar(line: VolumeLine) -> VolumeBar:
     total = line.total_bytes or 1
     used = line.total_bytes - line.free_bytes
     cursor = 100.0 * max(0, used - line.journal_bytes) / total
@@ -76,7 +76,7 @@ def _bar(line: disk.VolumeLine) -> VolumeBar:
     )
 
 
-def _shares(line: disk.VolumeLine) -> list[tuple[str, int]]:
+def _shares(line: VolumeLine) -> list[tuple[str, int]]:
     """What is drawn of the volume's journals, by name and bytes."""
     drawn = [(journal.agent, journal.total_bytes) for journal in line.journals[:_SHOWN]]
     rest = line.journals[_SHOWN:]
@@ -85,19 +85,19 @@ def _shares(line: disk.VolumeLine) -> list[tuple[str, int]]:
     return drawn
 
 
-def _sentence(line: disk.VolumeLine) -> str:
+def _sentence(line: VolumeLine) -> str:
     left = f"{wording.size(line.free_bytes)} free of {wording.size(line.total_bytes)}"
     return "; ".join(filter(None, (left, _journals(line), _volume(line)))) + "."
 
 
-def _journals(line: disk.VolumeLine) -> str:
+def _journals(line: VolumeLine) -> str:
     known = [journal.growth_per_day for journal in line.journals if journal.growth_per_day is not None]
     if not known:
         return ""
     return f"its journals grow {wording.size(sum(known))} a day" if sum(known) > 0 else "its journals do not grow"
 
 
-def _volume(line: disk.VolumeLine) -> str:
+def _volume(line: VolumeLine) -> str:
     """What else lies on the volume grows and shrinks too: its own slope says when it is full."""
     if line.growth_per_day is None:
         return "too few samples yet to say how the volume fills"

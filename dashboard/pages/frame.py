@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from agents.access.roles import role_of
-from agents.fleet import queries as fleet
+from agents.fleet.queries import load_index_age
 from agents.fleet.summaries import IndexAge
 from agents.models import Alert, PendingIntent
 from agents.models.pending_intent import HELD
@@ -82,7 +82,7 @@ def desk(request: HttpRequest) -> Desk:
     nav = tuple(
         NavItem(name, word, reverse(name), here == name, name in count, *count.get(name, ())) for name, word in _PAGES
     )
-    index = fleet.index_age() if role else None
+    index = load_index_age() if role else None
     return Desk(nav, waits, (role or "no role").replace("_", " "), index, clock.wall())
 
 

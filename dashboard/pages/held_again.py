@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from agents.index import expired_approvals as lapse
+from agents.index.expired_approvals import without_expired_approval
 from agents.models import IndexedTask, PendingIntent
 from agents.models.pending_intent import HELD
 from dashboard.pages.opening import Opened
@@ -27,7 +27,7 @@ def of_journal(opened: Opened) -> list[tuple[str, int, str]]:
 
 def step(opened: Opened, found: Step, reasons: dict[int, str]) -> Step:
     """The step with the reason for which the index holds it; an approval that can still be used goes before."""
-    seen = lapse.without(found, opened.now)
+    seen = without_expired_approval(found, opened.now)
     reason = reasons.get(seen.step_index)
     if seen.status != "pending" or seen.hold_reason or seen.decision or not reason:
         return seen

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from agents.jobs import queue as jobs
+from agents.jobs.result import follow_job
 from agents.models import Job
 from dashboard.pages.verbs import VERBS
 
@@ -39,7 +39,7 @@ class JobPage:
 
 def build(job: Job, *, reveal: bool) -> JobPage:
     """The job as the journal knows it now."""
-    return page_of(jobs.follow(job), reveal=reveal)
+    return page_of(follow_job(job), reveal=reveal)
 
 
 def page_of(job: Job, *, reveal: bool) -> JobPage:

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from agents import alerts
 from agents.access import audit
-from agents.fleet import queries as fleet
+from agents.fleet import queries
 from agents.fleet.summaries import JournalLine
 
 
@@ -58,7 +58,7 @@ class JournalsPage:
 
 def alerts_page(after: str) -> AlertsPage:
     """One page of alerts. Raises ValueError for a cursor that is none."""
-    page = alerts.lines(after=after)
+    page = alerts.list_alerts(after=after)
     url = reverse("alerts")
     return AlertsPage(
         open=tuple(line for line in page.items if line.closed_at is None),
@@ -82,13 +82,13 @@ def digest(*told: object) -> str:
 
 def audit_page(*, after: str, actor: str, refused: bool) -> AuditPage:
     """One page of the audit. Raises ValueError for a cursor that is none."""
-    page = audit.lines(after=after, actor=actor, refused_only=refused)
+    page = audit.list_events(after=after, actor=actor, refused_only=refused)
     return AuditPage(page.items, page.next_cursor, actor, refused)
 
 
 def journals_page(*, globs: tuple[str, ...], as_root: bool, decides: bool) -> JournalsPage:
     """Every journal file known."""
-    lines = fleet.journals()
+    lines = queries.list_journals()
     return JournalsPage(
         tuple(line for line in lines if not line.is_fine),
         tuple(line for line in lines if line.is_fine),

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.urls import reverse
 
-from agents.fleet import queries as fleet
+from agents.fleet.queries import load_overview
 from agents.fleet.summaries import AgentLine, Overview, TaskLine
 from agents.models import JournalFile
 from dashboard import wording
@@ -77,7 +77,7 @@ class OverviewPage:
 
 def build(*, decides: bool, reveal: bool) -> OverviewPage:
     """The fleet as the index knows it, with the demo's story where the demo runs."""
-    now = fleet.overview()
+    now = load_overview()
     demo = bool(settings.STEPKEEPER_DEMO)
     story = _story() if demo else ()
     agents = tuple(

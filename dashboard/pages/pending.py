@@ -7,7 +7,8 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from agents.fleet import queries as fleet
+from agents.fleet import queries
+from agents.fleet.queries import list_pending
 from agents.fleet.summaries import IntentLine
 from agents.models.pending_intent import FOREIGN
 from dashboard import wording
@@ -68,7 +69,7 @@ class PendingPage:
 def build(*, decides: bool, reveal: bool, after: str) -> PendingPage:
     """A page of the pending intents of all journals. Raises ValueError for a cursor that is none."""
     now = clock.wall()
-    page, held, url = fleet.pending(after=after, limit=LIMIT), fleet.held(), reverse("pending")
+    page, held, url = list_pending(after=after, limit=LIMIT), queries.count_held(), reverse("pending")
     waiting = tuple(_waiting(line, now, decides=decides, reveal=reveal) for line in page.items)
     return PendingPage(
         held=tuple(each for each in waiting if each.line.needs_person),

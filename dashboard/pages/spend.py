@@ -62,7 +62,7 @@ def build(cut: str, over: str) -> SpendPage:
     """The page of one cut over one range; what is neither falls back to models of the last day."""
     by: spend.Cut = cut if cut in spend.CUTS else "model"
     span: spend.Range = over if over in spend.RANGES else "24h"
-    table = spend.table(by, span)
+    table = spend.spend_table(by, span)
     hues = _hues(table)
     most = max((bar.cost.amount or Decimal(0) for bar in table.bars), default=Decimal(0))
     url = reverse("spend")

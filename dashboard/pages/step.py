@@ -7,9 +7,9 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from agents.decisions import allowed as offers
-from agents.index import expired_approvals as lapse
+from agents.decisions.allowed import ENDED, offer_for_step
 from agents.index import prices
+from agents.index.expired_approvals import expiry_sentence
 from agents.models import Job, PendingIntent
 from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
 from dashboard import signals, timeline, wording
@@ -99,7 +99,7 @@ class StepPage:
 def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: str) -> StepPage:
     """Everything the journal, the index and the jobs say of one step."""
     reader, task_id, index = opened.reader, step.task_id, step.step_index
-    lapsed = lapse.sentence(step, opened.now)
+    lapsed = expiry_sentence(step, opened.now)
     step = held_again.step(opened, step, held_again.reasons(opened, task_id))
     attempts, calls = list(reader.attempts(task_id, index)), list(reader.model_calls(task_id, index))
     served = timeline.served_by(step, list(reader.runs(task_id)))
@@ -152,7 +152,7 @@ def build(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: 
 def _hold(opened: Opened, step: Step) -> HoldReason | None:
     """Why the step is held. What the code of an ended task asks for matters no more: none of it runs."""
     task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
-    return None if task is not None and task.status in offers.ENDED else HOLD_REASONS.get(step.hold_reason or "")
+    return None if task is not None and task.status in ENDED else HOLD_REASONS.get(step.hold_reason or "")
 
 
 def _diverging(opened: Opened, step: Step, *, reveal: bool) -> str:
@@ -166,7 +166,7 @@ def _diverging(opened: Opened, step: Step, *, reveal: bool) -> str:
 def _offered(opened: Opened, step: Step, state: str, *, asked: bool) -> Offered | None:
     if opened.file.dialect != "stepkeeper" or opened.file.undecidable:
         return None
-    return of_step(opened.file.pk, step, offers.of_step(opened.reader, step), state=state, asked=asked)
+    return of_step(opened.file.pk, step, offer_for_step(opened.reader, step), state=state, asked=asked)
 
 
 def window(intent: PendingIntent | None, now: datetime) -> str:
@@ -217,5 +217,5 @@ def payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[Payload | None
 
 
 def _call(call: ModelCall) -> CallLine:
-    _, price = prices.of_call(call)
+    _, price = prices.price_call(call)
     return CallLine(call, usage.of([call]), price.why or f"{price.model} · {price.tier} · {price.version}")

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.urls import reverse
 
-from agents.fleet import queries as fleet
+from agents.fleet import queries
 from agents.money import Money, known_sum
 from dashboard.axis import Axis
 from dashboard.pages import held_again, usage
@@ -104,7 +104,7 @@ def _spent(opened: Opened, task: TaskRow, material: Material) -> tuple[int | Non
     """What the whole task used and cost; None where another maker's journal does not say."""
     if opened.file.is_foreign:
         return None, None
-    if not material.whole and (line := fleet.task(opened.file.pk, task.task_id)):
+    if not material.whole and (line := queries.find_task(opened.file.pk, task.task_id)):
         return known_sum(line.tokens_in, line.tokens_out), line.cost
     used = usage.of(call for calls in material.calls.values() for call in calls)
     return used.tokens, used.cost

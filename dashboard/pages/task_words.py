@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.decisions import allowed as offers
+from agents.decisions.allowed import ENDED
 from dashboard import wording
 from dashboard.pages.task_rows import Row, first_difference
 from dashboard.signals import waiting_for
@@ -55,7 +55,7 @@ def sentence(
     over = f" across {boots} boots of the agent" if boots > 1 else ""
     if task.derived:
         return _of_another_maker(task, steps)
-    if state in offers.ENDED:
+    if state in ENDED:
         return f"{state.capitalize()}{span}{over}: {steps}{saved}."
     if state == "waiting" and diverged:
         place = diverging(diverged, reveal=reveal, of=_of(diverged.task_id, task))

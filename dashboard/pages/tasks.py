@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from agents.fleet import queries as fleet
+from agents.fleet import queries
+from agents.fleet.queries import STATES, count_begun, list_tasks
 from agents.fleet.summaries import TaskLine
 from agents.paging import Page
 from dashboard.forms import TaskFilter
@@ -54,17 +55,17 @@ def build(form: TaskFilter, *, reveal: bool) -> TasksPage:
     kept = {name: value for name, value in (("agent", agent), ("status", status), ("text", text)) if value}
     refused = form.refusal()
     nothing: Page[TaskLine] = Page((), None)
-    page = nothing if refused else fleet.tasks(agent=agent, status=status, text=text, after=after)
-    agents = tuple(fleet.agents())
+    page = nothing if refused else list_tasks(agent=agent, status=status, text=text, after=after)
+    agents = tuple(queries.list_agents())
     since = _since(form) or clock.wall()
-    new = 0 if refused else fleet.begun(since, agent=agent, status=status, text=text, limit=MOST_NEW)
+    new = 0 if refused else count_begun(since, agent=agent, status=status, text=text, limit=MOST_NEW)
     href = reverse("tasks")
     return TasksPage(
         agent=agent,
         status=status,
         text=text,
         refused=refused,
-        states=fleet.STATES,
+        states=STATES,
         lines=page.items,
         agents=agents,
         filtered=bool(kept),

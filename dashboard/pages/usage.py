@@ -32,7 +32,7 @@ def of(calls: Iterable[ModelCall]) -> Usage:
     tokens_out: int | None = None
     for call in calls:
         count += 1
-        tokens, price = prices.of_call(call)
+        tokens, price = prices.price_call(call)
         tokens_in = known_sum(tokens_in, tokens.total_in)
         tokens_out = known_sum(tokens_out, tokens.total_out)
         cost = price.amount

@@ -11,11 +11,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from agents.access import audit
-from agents.decisions import allowed as offers
-from agents.decisions.check import BadDecision, OtherDecision
-from agents.decisions.check import Binding as StepBinding
-from agents.index.intents import dispatches
-from agents.jobs import queue as jobs
+from agents.decisions.allowed import offer_for_step
+from agents.decisions.check import BadDecision, OtherDecision, StepBinding
+from agents.index.intents import count_dispatches
+from agents.jobs import queue
 from agents.models import Job
 from agents.models.job import DECISION, QUERY_STATUS
 from dashboard import binding
@@ -85,7 +84,7 @@ def _page(request: HttpRequest, opened: Opened, task_id: str, step_index: int, k
 
 
 def _why_not(opened: Opened, step: Step, kind: str) -> str:
-    offer = offers.of_step(opened.reader, step)
+    offer = offer_for_step(opened.reader, step)
     if kind == QUERY_STATUS:
         return opened.file.undecidable or nothing_to_ask(step, opened.file.dialect, offer)
     return opened.file.undecidable or nothing_to_decide(step, opened.file.dialect, offer, kind)
@@ -109,7 +108,7 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
     done = Job.objects.filter(message_id=bound.nonce).first()
     if done is not None:
         return redirect("job", done.uuid)  # the same form again: back button, double click, repeated POST
-    count = dispatches(opened.reader.attempts(step.task_id, step.step_index))
+    count = count_dispatches(opened.reader.attempts(step.task_id, step.step_index))
     changes = binding.differences(
         bound,
         key=step.idempotency_key or "",
@@ -131,7 +130,7 @@ def _ask(
 ) -> HttpResponseBase:
     values = form.cleaned_data
     try:
-        job = jobs.request(
+        job = queue.request_job(
             DECISION if kind in VERBS else kind,
             actor=user,
             journal=opened.file,
@@ -175,7 +174,7 @@ def _stale(
 
 
 def _record(request: HttpRequest, opened: Opened, step: Step, action: str, detail: str) -> None:
-    audit.record(
+    audit.record_event(
         action,
         actor=request.user,
         allowed=False,

@@ -21,18 +21,18 @@ def kill(request: HttpRequest, agent: str) -> HttpResponseBase:
     if not settings.STEPKEEPER_DEMO:
         raise Http404("The demo does not run here.")
     if not can_decide(request.user):
-        audit.record("kill agent", actor=request.user, allowed=False, detail=agent)
+        audit.record_event("kill agent", actor=request.user, allowed=False, detail=agent)
         return refuse(request, "operator")
     from agents.demo import story
 
     try:
         with transaction.atomic():  # no kill that cannot be written down
-            audit.record("kill agent", actor=request.user, detail=agent)
+            audit.record_event("kill agent", actor=request.user, detail=agent)
             killed = story.kill(agent)
             # The page that follows must not name the dead one. In here the lock is ours: nobody is told that the
             # database was busy, and nothing changed, once somebody is dead.
             for journal in JournalFile.objects.filter(path=story.journal_path(agent)):
-                liveness.look(journal)
+                liveness.record_writer(journal)
     except LookupError as error:
         raise Http404("The demo has no such agent.") from error
     messages.success(request, killed.text if killed else f"{agent} is not running now; its supervisor starts it again.")

@@ -13,6 +13,6 @@ from agents import health
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 when web, worker and watch really work, else 503; one line a part either way."""
-    report = health.report()
+    report = health.report_health()
     lines = "".join(f"{'ok' if part.ok else 'FAILS'} {part.name}: {part.sentence}\n" for part in report.parts)
     return HttpResponse(lines, status=200 if report.ok else 503, content_type="text/plain; charset=utf-8")

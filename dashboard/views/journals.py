@@ -39,7 +39,9 @@ def acknowledge(request: HttpRequest, journal: int) -> HttpResponseBase:
     """Accept a rewound journal as it is now: GET shows what that means, POST does it."""
     file = get_object_or_404(JournalFile, pk=journal)
     if not can_decide(request.user):
-        audit.record(ACKNOWLEDGE, actor=request.user, allowed=False, detail="Only operators may do this.", journal=file)
+        audit.record_event(
+            ACKNOWLEDGE, actor=request.user, allowed=False, detail="Only operators may do this.", journal=file
+        )
         return refuse(request, "operator")
     if file.kind != REWOUND:
         return _gone(request)
@@ -51,9 +53,9 @@ def acknowledge(request: HttpRequest, journal: int) -> HttpResponseBase:
         return render(request, "journals/rewound.html", {"page": rewound.build(file, form)}, status=422)
     file.highest_revision = form.cleaned_data["fell_from"]
     with transaction.atomic():
-        if not discovery.acknowledge(file):
+        if not discovery.acknowledge_rewind(file):
             return _gone(request)
-        audit.record(ACKNOWLEDGE, actor=request.user, detail=form.cleaned_data["reason"], journal=file)
+        audit.record_event(ACKNOWLEDGE, actor=request.user, detail=form.cleaned_data["reason"], journal=file)
     messages.success(request, "Acknowledged: the index reads this journal anew, within seconds.")
     return redirect("journals")
 

@@ -28,11 +28,13 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             with transaction.atomic():  # all or nothing, where the database is busy
                 login(request, form.get_user())
-                audit.record(SIGN_IN, actor=request.user, detail="By name and password.")
+                audit.record_event(SIGN_IN, actor=request.user, detail="By name and password.")
             return redirect(_next(request))
         # Only a name that exists is written down: people type passwords into the wrong field.
         claimed = User.objects.filter(username=form.data.get("username", "")[:150]).first()
-        audit.record(SIGN_IN, actor=claimed, allowed=False, detail="Name or password was wrong, or it is switched off.")
+        audit.record_event(
+            SIGN_IN, actor=claimed, allowed=False, detail="Name or password was wrong, or it is switched off."
+        )
     status = 422 if form.is_bound else 200
     return render(request, "sign_in/password.html", {"form": form, "next": _next(request)}, status=status)
 
@@ -43,15 +45,15 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     """The one-time link: GET shows a button and uses nothing up (previews and prefetches open links too)."""
     if request.method == "POST":
         with transaction.atomic():  # a link is used up only by whom it let in
-            user = login_link.take(token)
+            user = login_link.use_link(token)
             if user is not None:
                 login(request, user, backend=BACKEND)
-                audit.record(SIGN_IN, actor=user, detail="By a one-time link, which is used up now.")
+                audit.record_event(SIGN_IN, actor=user, detail="By a one-time link, which is used up now.")
                 return redirect(settings.LOGIN_REDIRECT_URL)
         detail = "By a one-time link that was used, has expired, or never was."
-        audit.record(SIGN_IN, actor=login_link.owner(token), allowed=False, detail=detail)
+        audit.record_event(SIGN_IN, actor=login_link.link_owner(token), allowed=False, detail=detail)
         return render(request, "sign_in/spent.html", status=410)
-    link = login_link.find(token)
+    link = login_link.find_link(token)
     if link is None:
         return render(request, "sign_in/spent.html", status=410)
     return render(request, "sign_in/link.html", {"link": link})

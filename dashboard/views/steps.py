@@ -45,7 +45,7 @@ def download(request: HttpRequest, opened: Opened, task_id: str, step_index: int
     data = opened.reader.stored(task_id, step_index, wanted) if wanted else None
     if data is None:
         raise Http404("The journal holds no such payload.")
-    audit.record(
+    audit.record_event(
         "payload.download", actor=request.user, detail=name, journal=opened.file, task_id=task_id, step_index=step_index
     )
     response = HttpResponse(data, content_type="text/plain; charset=utf-8")

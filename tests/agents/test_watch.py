@@ -13,7 +13,7 @@ import time
 import pytest
 from django.db import OperationalError
 
-from agents.index import tail as index
+from agents.index.tail import read_changes
 from agents.models import Beat, IndexedModelCall, IndexedTask, Job, JournalFile
 from agents.watch import AlreadyWatching, Watch, hold
 from tests.builders.fleet import a_run, held, journal_file, rows, writing
@@ -58,13 +58,13 @@ def test_only_changed_journals_are_opened(folder, monkeypatch):
     watch.find()
     watch.sweep()
     opened = []
-    read = index.read
+    read = read_changes
 
     def noted(row):
         opened.append(row.path)
         return read(row)
 
-    monkeypatch.setattr(index, "read", noted)
+    monkeypatch.setattr("agents.watch.read_changes", noted)
     watch.sweep()
     assert opened == []
     with writing(path) as connection:
@@ -76,7 +76,7 @@ def test_only_changed_journals_are_opened(folder, monkeypatch):
 @pytest.mark.django_db
 def test_a_journal_that_breaks_the_reading_is_one_card_and_comes_back(folder, monkeypatch):
     bad, good = a_journal(folder / "a.db", "bad"), a_journal(folder / "b.db", "good")
-    read = index.read
+    read = read_changes
 
     def broken(row):
         if row.path == str(bad):
@@ -84,7 +84,7 @@ def test_a_journal_that_breaks_the_reading_is_one_card_and_comes_back(folder, mo
         return read(row)
 
     with monkeypatch.context() as patched:
-        patched.setattr(index, "read", broken)
+        patched.setattr("agents.watch.read_changes", broken)
         watch = Watch()
         watch.find()
         watch.sweep()
@@ -132,7 +132,7 @@ def test_a_database_that_cannot_work_is_no_fault_of_the_journal(folder, monkeypa
     def locked(_row):
         raise failure
 
-    monkeypatch.setattr(index, "read", locked)
+    monkeypatch.setattr("agents.watch.read_changes", locked)
     with pytest.raises(OperationalError):
         watch.sweep()
     assert journal_file(path).kind == "ok"
@@ -176,7 +176,7 @@ def test_a_long_sweep_is_no_silence(folder, monkeypatch):
     watch = Watch()
     watch.find()
     beats: list[object] = []
-    monkeypatch.setattr("agents.health.beat", beats.append)
+    monkeypatch.setattr("agents.health.record_beat", beats.append)
     watch.sweep()
     assert beats == ["watch"] * 3
 

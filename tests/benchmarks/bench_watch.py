@@ -25,7 +25,7 @@ def _measure(folder: Path) -> list[tuple[str, float, str]]:
     from django.conf import settings
 
     from agents import alerts
-    from agents.disk import samples as disk_samples
+    from agents.disk.samples import take_samples
     from agents.watch import Watch
     from journal import clock
 
@@ -44,8 +44,8 @@ def _measure(folder: Path) -> list[tuple[str, float, str]]:
     found += [
         ("find, nothing new", _time(watch.find), "ms"),
         ("sweep, nothing changed", _time(watch.sweep), "ms"),
-        ("sample disk", _time(disk_samples.sample), "ms"),
-        ("evaluate alerts", _time(lambda: alerts.evaluate(watching_since=clock.wall())), "ms"),
+        ("sample disk", _time(take_samples), "ms"),
+        ("evaluate alerts", _time(lambda: alerts.evaluate_alerts(watching_since=clock.wall())), "ms"),
     ]
     return found
 

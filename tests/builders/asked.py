@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents.decisions.check import Binding
-from agents.fleet import queries as fleet
-from agents.jobs import queue as jobs
+from agents.decisions.check import StepBinding
+from agents.fleet.queries import list_pending
+from agents.jobs.queue import request_job, run_job
 from agents.models import Job
 from tests.builders.fleet import a_person, journal_file
 
 
 def ask(path: Path, *, decision: Any = "replay", actor: Any = None, kind: str = "decision", **more: Any) -> Job:
     """Ask about the oldest pending step of the fleet, which lies in this journal."""
-    line = fleet.pending().items[0]
-    binding = more.pop("binding", None) or Binding(line.key, line.payload_sha256, line.dispatches)
-    return jobs.request(
+    line = list_pending().items[0]
+    binding = more.pop("binding", None) or StepBinding(line.key, line.payload_sha256, line.dispatches)
+    return request_job(
         kind,
         actor=actor or a_person(),
         journal=journal_file(path),
@@ -31,6 +31,6 @@ def ask(path: Path, *, decision: Any = "replay", actor: Any = None, kind: str = 
 
 def deliver(job: Job) -> Job:
     """What the queue does with a job's id."""
-    jobs.run(str(job.uuid))
+    run_job(str(job.uuid))
     job.refresh_from_db()
     return job

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 
 from agents.access.roles import Role, give_role, make_groups
 from agents.catalog import discovery, liveness
-from agents.index import tail as index
+from agents.index.tail import read_changes
 from agents.models import JournalFile
 from agents.watch import Watch
 from journal.models import Step
@@ -53,11 +53,11 @@ def journal_file(path: Path) -> JournalFile:
 def reread(row: JournalFile) -> JournalFile:
     """Read everything new in one journal, whatever its signature says."""
     row.refresh_from_db()
-    discovery.apply(row, discovery.look(row.path))
-    liveness.look(row)
-    while index.read(row):
+    discovery.record_state(row, discovery.inspect_path(row.path))
+    liveness.record_writer(row)
+    while read_changes(row):
         pass
-    liveness.derive(row)
+    liveness.derive_states(row)
     row.refresh_from_db()
     return row
 

@@ -44,7 +44,7 @@ def stranger(tmp_path: Path, db: None) -> Iterator[sqlite3.Connection]:
 
 
 def a_link() -> str:
-    token = login_link.make(a_person("ada", "operator"), valid_for=timedelta(minutes=15))
+    token = login_link.make_link(a_person("ada", "operator"), valid_for=timedelta(minutes=15))
     return reverse("sign_in_link", args=[token])
 
 

@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 from django.urls import reverse
 
-from agents.fleet import queries as fleet
+from agents.fleet.queries import load_overview
 from journal import Diverged, Journal, tool
 from tests.builders import fleet as builders
 from tests.dashboard.ladder import signed_in, text
@@ -51,7 +51,7 @@ def diverged(tmp_path, settings):
 
 
 def test_it_is_counted_and_listed_among_what_waits_with_nothing_to_approve(diverged):
-    assert fleet.overview().held == 1
+    assert load_overview().held == 1
     page = text(signed_in("operator").get("/pending/"))
     assert "held: code diverged" in page
     assert "First difference: $.card." in page
@@ -88,7 +88,7 @@ def test_a_pending_step_that_diverged_is_refused_in_the_words_of_what_was_wanted
 def test_with_the_old_code_it_leaves_the_queue(diverged):
     run(diverged, "visa-1234")
     builders.reread(builders.journal_file(diverged))
-    assert fleet.overview().held == 0
+    assert load_overview().held == 0
     assert "First difference" not in text(signed_in().get("/pending/"))
 
 

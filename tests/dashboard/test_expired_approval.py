@@ -7,8 +7,8 @@ import contextlib
 import pytest
 from django.urls import reverse
 
-from agents.fleet import queries as fleet
-from agents.jobs import result as outcome
+from agents.fleet.queries import list_tasks, load_overview
+from agents.jobs.result import follow_waiting_jobs
 from journal import Journal, tool
 from journal.errors import StepHeld
 from tests.builders import fleet as builders
@@ -52,7 +52,7 @@ def approved(tmp_path, settings, monkeypatch, branch):
     def pass_time(seconds: int) -> None:
         offset.write_text(str(seconds))
         monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(offset))
-        outcome.follow_waiting()
+        follow_waiting_jobs()
         builders.swept()
 
     return builders.journal_file(path).pk, pass_time
@@ -61,7 +61,7 @@ def approved(tmp_path, settings, monkeypatch, branch):
 def test_while_the_approval_runs_nothing_waits_for_a_person(approved):
     _, pass_time = approved
     pass_time(60)
-    assert fleet.overview().held == 0
+    assert load_overview().held == 0
     assert EXPIRED not in text(signed_in().get("/pending/"))
 
 
@@ -71,7 +71,7 @@ def test_once_it_expired_the_step_waits_for_a_person_and_the_pages_say_why(appro
     before = text(signed_in().get(task))
     assert "Waits for a person" not in before
     pass_time(3600)
-    assert fleet.overview().held == 1
+    assert load_overview().held == 1
     pending = text(signed_in().get("/pending/"))
     assert "One intent waits for you." in pending
     assert "held: outcome unknown" in pending
@@ -82,8 +82,8 @@ def test_once_it_expired_the_step_waits_for_a_person_and_the_pages_say_why(appro
     assert "Approve replay" in page
     assert "Waits for a person at step 0: outcome unknown." in text(signed_in().get(task))
     assert "queued" not in text(signed_in().get("/tasks/")).split("<tbody>")[1]
-    assert [line.task_id for line in fleet.tasks(status="waiting").items] == ["t"]
-    assert not fleet.tasks(status="queued").items
+    assert [line.task_id for line in list_tasks(status="waiting").items] == ["t"]
+    assert not list_tasks(status="queued").items
 
 
 def test_an_open_task_page_notices_without_a_change_in_the_journal(approved):

@@ -172,8 +172,8 @@ def test_open_alerts_stand_first_and_closed_ones_below(small_fleet):
 
 
 def test_open_alerts_go_on_on_the_next_page_which_does_not_say_that_nothing_is_wrong(db, still_clock, monkeypatch):
-    now, page_of = still_clock, alerts.lines
-    monkeypatch.setattr(alerts, "lines", lambda *, after="": page_of(after=after, limit=3))
+    now, page_of = still_clock, alerts.list_alerts
+    monkeypatch.setattr(alerts, "list_alerts", lambda *, after="": page_of(after=after, limit=3))
     for number in range(7):  # 0 and 1 are over; 2, 3, 4, 5 wrong; 6 critical
         Alert.objects.create(
             kind="journal",
@@ -204,8 +204,8 @@ def test_pages_with_ages_follow_by_themselves(small_fleet, url, part):
 
 
 def test_the_audit_can_be_narrowed_to_a_person_and_to_refusals(small_fleet):
-    audit.record("request replay", actor=fleet.a_person("ada"), detail=HOSTILE)
-    audit.record("request abandon", actor=fleet.a_person("eve", "viewer"), allowed=False)
+    audit.record_event("request replay", actor=fleet.a_person("ada"), detail=HOSTILE)
+    audit.record_event("request abandon", actor=fleet.a_person("eve", "viewer"), allowed=False)
     client = signed_in()
     assert "request replay" in text(client.get("/audit/?actor=ada"))
     assert "request replay" not in text(client.get("/audit/?actor=eve"))

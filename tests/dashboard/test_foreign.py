@@ -12,7 +12,7 @@ import pytest
 from django.urls import reverse
 
 from agents import alerts
-from agents.fleet import queries as fleet
+from agents.fleet.queries import list_journals, list_tasks, load_overview
 from agents.models import JournalFile, PendingIntent
 from journal import clock
 from tests.builders import fleet as builders
@@ -39,7 +39,7 @@ def put(connection: sqlite3.Connection, task_id: str, index: int, status: str, a
 
 
 def address(name: str, *rest: object) -> str:
-    return reverse(name, args=[fleet.journals()[0].journal_id, *rest])
+    return reverse(name, args=[list_journals()[0].journal_id, *rest])
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_the_task_is_unresolved_in_the_list_and_on_its_page_and_never_crashed_or
         assert "resumes" not in said
     assert "2 steps on record, 1 of them pending" in page
     assert "nothing of it is recovered from here" in page
-    assert [line.task_id for line in fleet.tasks(status="unresolved").items] == ["t"]
-    assert not fleet.tasks(status="running").items
+    assert [line.task_id for line in list_tasks(status="unresolved").items] == ["t"]
+    assert not list_tasks(status="running").items
 
 
 def test_what_it_cost_is_unknown_and_never_free(pending):
@@ -72,7 +72,7 @@ def test_what_it_cost_is_unknown_and_never_free(pending):
 def test_neither_a_copy_nor_a_file_that_is_gone_counts_as_a_journal_of_another_maker(pending):
     for changes in ({"kind": "copy"}, {"kind": "vanished", "vanished_at": clock.wall()}):
         JournalFile.objects.update(**{"kind": "ok", "vanished_at": None, **changes})
-        assert fleet.overview().journals_foreign == 0
+        assert load_overview().journals_foreign == 0
         assert "of another maker" not in text(signed_in().get("/spend/"))
         assert "of other makers" not in text(signed_in().get("/"))
 
@@ -97,15 +97,15 @@ def test_rows_without_a_time_have_no_age_and_raise_no_alert(maker):
     builders.swept()
     assert "time not recorded" in text(signed_in().get("/tasks/"))
     assert "time not recorded" in text(signed_in().get("/pending/"))
-    assert fleet.overview().oldest_pending_at is None
+    assert load_overview().oldest_pending_at is None
     tile = text(signed_in().get("/")).split('class="tiles"')[1].split("</ul>")[0]
     assert "of 1 open" in tile
     assert "no intent is open" not in tile
     first = PendingIntent.objects.get().since
     PendingIntent.objects.update(since=first - timedelta(days=1))
-    alerts.evaluate(watching_since=clock.wall())
+    alerts.evaluate_alerts(watching_since=clock.wall())
     assert "unsettled" not in text(signed_in().get("/alerts/"))
-    builders.reread(builders.journal_file(Path(fleet.journals()[0].path)))
+    builders.reread(builders.journal_file(Path(list_journals()[0].path)))
     assert PendingIntent.objects.get().since == first - timedelta(days=1), "its place in the list stays"
 
 

@@ -90,11 +90,11 @@ def test_healthz_names_the_part_that_does_not_work(client):
     response = client.get("/healthz")
     assert response.status_code == 503
     assert b"worker" in response.content
-    health.beat("worker")
+    health.record_beat("worker")
     response = client.get("/healthz")
     assert response.status_code == 503
     assert b"FAILS watch" in response.content
-    health.beat("watch")
+    health.record_beat("watch")
     assert client.get("/healthz").status_code == 200
 
 
@@ -102,8 +102,8 @@ def test_healthz_names_the_part_that_does_not_work(client):
 def test_healthz_fails_when_a_sign_of_life_is_old(client, tmp_path, monkeypatch, seconds, failing):
     from agents import health
 
-    health.beat("worker")
-    health.beat("watch")
+    health.record_beat("worker")
+    health.record_beat("watch")
     moved = tmp_path / "clock"
     moved.write_text(str(seconds))
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
@@ -115,9 +115,9 @@ def test_healthz_fails_when_a_sign_of_life_is_old(client, tmp_path, monkeypatch,
 def test_a_sign_of_life_of_an_earlier_run_says_nothing_about_this_one(client):
     from agents import health
 
-    health.beat("worker")
-    health.beat("watch")
-    health.forget()
+    health.record_beat("worker")
+    health.record_beat("watch")
+    health.forget_beats()
     response = client.get("/healthz")
     assert response.status_code == 503
     assert b"watch has not shown a sign of life yet" in response.content

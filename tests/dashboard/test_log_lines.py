@@ -28,7 +28,7 @@ def written():
 
 
 def test_a_link_that_still_signs_in_stands_in_no_line(written):
-    token = login_link.make(User.objects.create_user("ana"), valid_for=timedelta(hours=1))
+    token = login_link.make_link(User.objects.create_user("ana"), valid_for=timedelta(hours=1))
     strict = Client(enforce_csrf_checks=True)
     assert strict.post(f"/sign-in/link/{token}/").status_code == 403
     assert "/sign-in/link/<token>/" in written.getvalue()
@@ -37,7 +37,7 @@ def test_a_link_that_still_signs_in_stands_in_no_line(written):
 
 def test_a_fault_on_the_page_of_a_link_names_its_traceback_and_not_the_link(written, client, monkeypatch):
     client.raise_request_exception = False
-    monkeypatch.setattr(login_link, "find", lambda token: 1 // 0)
+    monkeypatch.setattr(login_link, "find_link", lambda token: 1 // 0)
     assert client.get("/sign-in/link/abc-DEF_9/").status_code == 500
     assert "ZeroDivisionError" in written.getvalue()
     assert "abc-DEF_9" not in written.getvalue()

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from agents.fleet import queries as the_fleet
+from agents.fleet import queries
 from agents.models import AuditEvent, Job, PendingIntent
 from journal.providers.parse import canonical_json, python_profile
 from tests.builders import fleet
@@ -82,7 +82,7 @@ def test_a_quarantined_step_without_an_effect_waits_for_a_person_on_every_page(p
     assert found == ["Approve replay", "Abandon"]
     assert "One intent waits for you." in queue
     assert "Nobody to ask: the step changes nothing outside." in queue
-    line = the_fleet.pending().items[0]
+    line = queries.list_pending().items[0]
     assert (line.hold_reason, line.dispatches, line.effect) == ("quarantined", 0, effect)
     assert "1 intent waits for you" in text(signed_in().get("/"))
 

@@ -65,7 +65,7 @@ def test_the_providers_words_are_for_payload_viewers_alone(asked):
     assert "gave no answer that decides anything. (HTTP 503)" in text(signed_in("viewer").get(job))
     for url in (job, step):
         assert SECRET in text(signed_in("payload_viewer").get(url)).replace("&#x27;", "'"), url
-    assert not [line for line in audit.lines().items if SECRET in line.detail]
+    assert not [line for line in audit.list_events().items if SECRET in line.detail]
 
 
 def test_what_a_hold_quotes_is_for_payload_viewers_alone(small_fleet):

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents.fleet import queries as index
+from agents.fleet.queries import list_pending
 from agents.models import JournalFile, PendingIntent
 from dashboard.pages import pending as pending_page
 from tests.builders import fleet
@@ -189,4 +189,4 @@ def test_a_journal_full_of_older_intents_hides_nothing_that_waits_for_a_person(s
     page = text(signed_in().get("/pending/"))
     assert "One intent waits for you." in page
     assert "held: nothing can tell" in page
-    assert index.pending().items[0].state == "held"
+    assert list_pending().items[0].state == "held"

@@ -67,7 +67,7 @@ def test_signing_in_leads_to_no_foreign_address(client, ana, target):
 def test_signing_in_needs_the_token_of_its_page(ana):
     strict = Client(enforce_csrf_checks=True)
     assert strict.post("/sign-in/", {"username": "ana", "password": "a long enough one"}).status_code == 403
-    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    address = f"/sign-in/link/{login_link.make_link(ana, valid_for=HOUR)}/"
     assert strict.post(address).status_code == 403
     page = strict.get(address)
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.content.decode())
@@ -83,7 +83,7 @@ def test_signing_out_needs_a_post(client, ana):
 
 
 def test_opening_a_link_uses_nothing_up_and_its_button_signs_in_once(client, ana):
-    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    address = f"/sign-in/link/{login_link.make_link(ana, valid_for=HOUR)}/"
     for _ in range(2):
         assert client.head(address).status_code == 200
         assert b"Sign in as ana" in client.get(address, headers={"sec-purpose": "prefetch"}).content
@@ -97,7 +97,7 @@ def test_opening_a_link_uses_nothing_up_and_its_button_signs_in_once(client, ana
 
 
 def test_an_expired_link_signs_nobody_in(client, ana, tmp_path, monkeypatch):
-    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    address = f"/sign-in/link/{login_link.make_link(ana, valid_for=HOUR)}/"
     moved = tmp_path / "clock"
     moved.write_text("3601")
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
@@ -107,7 +107,7 @@ def test_an_expired_link_signs_nobody_in(client, ana, tmp_path, monkeypatch):
 
 
 def test_a_link_of_someone_switched_off_signs_nobody_in(client, ana):
-    address = f"/sign-in/link/{login_link.make(ana, valid_for=HOUR)}/"
+    address = f"/sign-in/link/{login_link.make_link(ana, valid_for=HOUR)}/"
     User.objects.filter(pk=ana.pk).update(is_active=False)
     assert client.get(address).status_code == 410
     assert client.post(address).status_code == 410
@@ -121,7 +121,7 @@ def test_a_made_up_link_signs_nobody_in(client, token):
 
 
 def test_the_database_holds_no_usable_token(ana):
-    token = login_link.make(ana, valid_for=HOUR)
+    token = login_link.make_link(ana, valid_for=HOUR)
     row = LoginLink.objects.get()
     assert token not in str(row.__dict__)
 
@@ -204,7 +204,7 @@ def test_every_sign_in_by_password_is_audited_and_no_typed_text_is_kept(client, 
 
 
 def test_every_use_of_a_link_is_audited_and_looking_at_it_is_none(client, ana):
-    token = login_link.make(ana, valid_for=HOUR)
+    token = login_link.make_link(ana, valid_for=HOUR)
     address = f"/sign-in/link/{token}/"
     client.get(address)
     assert sign_ins() == []
@@ -221,7 +221,7 @@ def test_the_command_is_told_from_a_folder_that_is_gone_too(tmp_path, monkeypatc
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    assert str(CHECKOUT / "manage.py") in login_link.command()
+    assert str(CHECKOUT / "manage.py") in login_link.link_command()
 
 
 def test_whoever_lacks_a_role_is_told_where_the_command_for_one_stands(client):

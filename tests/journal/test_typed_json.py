@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.decisions import check as decisions
+from agents.decisions.check import BadDecision, check_decision
 from journal import codec
 from journal.cli import main
 from journal.errors import InvalidArguments
@@ -46,8 +46,8 @@ def test_the_same_key_in_two_objects_is_two_keys():
 
 
 def test_a_decision_s_output_with_a_repeated_key_is_refused_on_its_field():
-    with pytest.raises(decisions.BadDecision, match=r"\$\.a: stands twice") as refused:
-        decisions.check("mark_committed", reason="r", reference="r", output_json='{"a": 1, "a": 2}')
+    with pytest.raises(BadDecision, match=r"\$\.a: stands twice") as refused:
+        check_decision("mark_committed", reason="r", reference="r", output_json='{"a": 1, "a": 2}')
     assert refused.value.field == "output"
 
 

@@ -35,7 +35,7 @@ class Command(BaseCommand):
                     "runs: it printed the whole command when it started ('Another link: …')."
                 )
             person = login_link.user_for(user, role=next((known for known in ROLES if known == role), None))
-            token = login_link.make(person, valid_for=timedelta(seconds=settings.STEPKEEPER_SIGN_IN_TTL))
+            token = login_link.make_link(person, valid_for=timedelta(seconds=settings.STEPKEEPER_SIGN_IN_TTL))
         except DatabaseError as error:
             raise CommandError(f"{data}: its database fails: {error}. Try again.") from None
         path = reverse("sign_in_link", kwargs={"token": token})

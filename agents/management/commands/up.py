@@ -8,8 +8,8 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.processes import lock as instance_lock
-from agents.processes.launcher import forget, up
+from agents.processes.launcher import forget_data, run_dashboard
+from agents.processes.lock import AlreadyRunning
 
 
 class Command(BaseCommand):
@@ -28,11 +28,11 @@ class Command(BaseCommand):
             _forget()
             self.stdout.write(f"Forgotten: '{settings.STEPKEEPER_DATA}' begins anew at the next start.")
             return
-        sys.exit(up(demo=demo, end_with_parent=end_with_parent))
+        sys.exit(run_dashboard(demo=demo, end_with_parent=end_with_parent))
 
 
 def _forget() -> None:
     try:
-        forget(settings.STEPKEEPER_DATA)
-    except instance_lock.AlreadyRunning as error:
+        forget_data(settings.STEPKEEPER_DATA)
+    except AlreadyRunning as error:
         raise CommandError(str(error)) from None

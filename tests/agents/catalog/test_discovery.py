@@ -7,7 +7,7 @@ import os
 import pytest
 
 from agents.catalog import discovery
-from agents.catalog import patterns as globs
+from agents.catalog.patterns import is_inside
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from journal.errors import JournalUnreadable
 from tests.agents.journals import a_journal
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
     ],
 )
 def test_a_path_is_inside_exactly_where_the_glob_could_give_it(pattern, path, inside):
-    assert globs.is_inside(path, (pattern,)) is inside
+    assert is_inside(path, (pattern,)) is inside
 
 
 def test_what_lies_beside_a_journal_is_no_journal(folder, settings):
@@ -43,7 +43,7 @@ def test_what_lies_beside_a_journal_is_no_journal(folder, settings):
     for name in ("a.db", "a.db-wal", "a.db-shm", "a.db.lock", "a.db.reserve"):
         (folder / name).touch()
     (folder / "a.db.inbox").mkdir()
-    assert discovery.paths() == [str(folder / "a.db")]
+    assert discovery.find_paths() == [str(folder / "a.db")]
 
 
 def test_a_new_file_is_found_and_a_vanished_one_is_marked(folder):
@@ -79,7 +79,7 @@ def test_a_file_swapped_for_a_link_out_is_not_opened(folder, tmp_path):
 def test_a_symlink_inside_the_globs_is_the_file_it_names(folder):
     path = a_journal(folder / "a.db")
     (folder / "b.db").symlink_to(path)
-    assert discovery.paths() == [str(path)]
+    assert discovery.find_paths() == [str(path)]
 
 
 def test_every_bad_file_is_a_card_and_the_good_ones_are_read(folder):

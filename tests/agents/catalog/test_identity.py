@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from agents.catalog.identity import Claim, original
+from agents.catalog.identity import Claim, choose_original
 
 OWN, BACKUP = "own.db", "backup.db"
 
@@ -31,9 +31,9 @@ OWN, BACKUP = "own.db", "backup.db"
 )
 def test_the_journal_is_told_from_its_copy(own, backup):
     claims = (Claim(OWN, **own), Claim(BACKUP, **backup))
-    assert {original(order).path for order in permutations(claims)} == {OWN}
+    assert {choose_original(order).path for order in permutations(claims)} == {OWN}
 
 
 def test_of_files_nothing_tells_apart_the_path_decides_in_whatever_order_they_are_found():
     claims = (Claim("a.db"), Claim("b.db"), Claim("c.db"))
-    assert {original(order).path for order in permutations(claims)} == {"a.db"}
+    assert {choose_original(order).path for order in permutations(claims)} == {"a.db"}

@@ -56,7 +56,7 @@ def test_an_older_copy_that_was_acknowledged_is_read_anew(folder, older):
     older.unlink()
     with held(folder / "a-backup.db"):
         swept()
-    assert discovery.acknowledge(journal_file(folder / "a-backup.db"))
+    assert discovery.acknowledge_rewind(journal_file(folder / "a-backup.db"))
     swept()
     assert list(IndexedTask.objects.values_list("task_id", flat=True)) == ["t"]
 
@@ -74,8 +74,8 @@ def test_a_rewound_file_is_a_card_until_somebody_acknowledges_it(folder):
     swept()
     row.refresh_from_db()
     assert row.kind == "rewound", "a second look is no acknowledgement"
-    assert discovery.acknowledge(row)
-    assert not discovery.acknowledge(row), "once"
+    assert discovery.acknowledge_rewind(row)
+    assert not discovery.acknowledge_rewind(row), "once"
     swept()
     row.refresh_from_db()
     assert row.kind == "ok"
@@ -97,7 +97,7 @@ def test_a_restored_backup_stays_a_card_although_its_agent_writes_on(folder):
     swept()
     row = journal_file(path)
     assert (row.kind, row.rewound_from) == ("rewound", 3 * rows.BOOT + 1)
-    assert discovery.acknowledge(row)
+    assert discovery.acknowledge_rewind(row)
     swept()
     assert journal_file(path).kind == "ok"
     assert set(IndexedTask.objects.values_list("task_id", flat=True)) == {"t", "after"}

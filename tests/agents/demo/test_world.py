@@ -7,7 +7,6 @@ import stat
 import subprocess
 import time
 
-from agents.demo import paths as paths_module
 from agents.demo import repository
 from agents.demo.paths import AGENTS, COMMITS, MESSAGES, PULLS, Paths
 from agents.demo.world import World
@@ -55,7 +54,7 @@ def test_the_forge_is_described_by_a_profile_the_loader_takes(tmp_path):
 
 
 def test_a_demo_that_made_as_much_as_it_may_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths_module, "FULL", 1000)
+    monkeypatch.setattr("agents.demo.paths.FULL", 1000)
     paths = Paths(tmp_path)
     (tmp_path / "journals").mkdir()
     (tmp_path / "journals" / "a.db").write_bytes(b"x" * 1000)

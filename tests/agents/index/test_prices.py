@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from agents.index.prices import VERSION, Tokens, price
+from agents.index.prices import VERSION, Tokens, price_usage
 from agents.money import Money, to_dollars, to_pico
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
@@ -15,14 +15,14 @@ GPT5 = Tokens(in_uncached=200, in_cache_read=800, out_visible=200, out_reasoning
 
 
 def test_cached_and_reasoning_tokens_have_their_own_rates():
-    found = price(GPT5, model="gpt-5", tier=None, at=NOW)
+    found = price_usage(GPT5, model="gpt-5", tier=None, at=NOW)
     assert found.amount == Decimal("0.00535")
     assert (found.model, found.tier, found.version) == ("openai/gpt-5", "standard", VERSION)
 
 
 def test_two_calls_are_priced_each_by_its_own_size():
-    one = price(Tokens(in_uncached=150_000, out_visible=10), model="gemini-2.5-pro", tier=None, at=NOW)
-    both = price(Tokens(in_uncached=300_000, out_visible=20), model="gemini-2.5-pro", tier=None, at=NOW)
+    one = price_usage(Tokens(in_uncached=150_000, out_visible=10), model="gemini-2.5-pro", tier=None, at=NOW)
+    both = price_usage(Tokens(in_uncached=300_000, out_visible=20), model="gemini-2.5-pro", tier=None, at=NOW)
     assert one.amount is not None
     assert one.amount * 2 == Decimal("0.3752")
     assert both.amount == Decimal("0.7503"), "priced as one sum it would cost more"
@@ -32,27 +32,27 @@ def test_two_calls_are_priced_each_by_its_own_size():
     ("tokens", "cost"), [((200_000, 1_000), "0.26"), ((250_000, 1_000), "0.64")], ids=["below", "above"]
 )
 def test_a_call_above_the_threshold_takes_the_higher_rate_for_all_its_tokens(tokens, cost):
-    found = price(Tokens(in_uncached=tokens[0], out_visible=tokens[1]), model="gemini-2.5-pro", tier=None, at=NOW)
+    found = price_usage(Tokens(in_uncached=tokens[0], out_visible=tokens[1]), model="gemini-2.5-pro", tier=None, at=NOW)
     assert found.amount == Decimal(cost)
 
 
 def test_a_tier_is_priced_as_that_tier_and_an_unknown_one_not_at_all():
     tokens = Tokens(in_uncached=1_000_000, out_visible=0)
-    assert price(tokens, model="o3", tier="flex", at=NOW).amount == Decimal(1)
-    misspelt = price(tokens, model="o3", tier="flexx", at=NOW)
+    assert price_usage(tokens, model="o3", tier="flex", at=NOW).amount == Decimal(1)
+    misspelt = price_usage(tokens, model="o3", tier="flexx", at=NOW)
     assert misspelt.amount is None
     assert "flexx" in misspelt.why
 
 
 def test_a_tier_before_its_first_price_is_unpriced():
-    found = price(
+    found = price_usage(
         Tokens(in_uncached=1_000, out_visible=0), model="o3", tier="flex", at=datetime(2026, 1, 1, tzinfo=UTC)
     )
     assert found.amount is None
 
 
 def test_an_unknown_model_is_unpriced_never_zero():
-    found = price(GPT5, model="scripted-1", tier=None, at=NOW)
+    found = price_usage(GPT5, model="scripted-1", tier=None, at=NOW)
     assert found.amount is None
     assert "scripted-1" in found.why
 
@@ -68,11 +68,11 @@ def test_an_unknown_model_is_unpriced_never_zero():
     ids=["nothing", "no output", "no input", "negative"],
 )
 def test_usage_that_is_missing_or_impossible_is_unpriced(tokens):
-    assert price(tokens, model="gpt-5", tier=None, at=NOW).amount is None
+    assert price_usage(tokens, model="gpt-5", tier=None, at=NOW).amount is None
 
 
 def test_a_call_without_a_model_is_unpriced():
-    assert price(GPT5, model=None, tier=None, at=NOW).why == "The response named no model."
+    assert price_usage(GPT5, model=None, tier=None, at=NOW).why == "The response named no model."
 
 
 def test_money_stays_exact_through_the_table():

@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from agents.fleet import queries as fleet
 from agents.fleet import spend
-from agents.index import tail as index
+from agents.fleet.queries import list_pending, list_tasks
+from agents.index import tail
+from agents.index.tail import read_changes
 from agents.models import IndexedModelCall, IndexedTask, PendingIntent, SpendHour
 from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED
 from agents.money import Money
@@ -39,7 +40,7 @@ def totals():
 
 
 def test_a_task_is_summed_from_its_rows(path):
-    line = fleet.tasks().items[0]
+    line = list_tasks().items[0]
     assert (line.task_id, line.agent, line.steps) == ("t", "triage", 1)
     assert (line.tokens_in, line.tokens_out) == (1000, 500)
     assert line.cost == Money(Decimal("0.00535"))
@@ -51,7 +52,7 @@ def test_a_batch_applied_twice_counts_once(path):
     row = journal_file(path)
     row.indexed_revision = 0
     row.save()
-    index.read(row)
+    read_changes(row)
     assert totals() == before
     assert IndexedModelCall.objects.count() == 1
 
@@ -62,7 +63,7 @@ def test_a_call_that_ends_later_replaces_its_open_row(path, monkeypatch):
         rows.a_step(connection, index=1, effect="model", revision=BOOT + 10)
         a_model_call(connection, index=1, state="open", in_uncached=None, out_visible=None, revision=BOOT + 11)
     reread(journal_file(path))
-    assert spend.table("model", "30d").total.cost.unpriced_calls == 1
+    assert spend.spend_table("model", "30d").total.cost.unpriced_calls == 1
     with writing(path) as connection:
         connection.execute(
             "UPDATE agent_model_call SET state = 'exact', in_uncached = 200, out_visible = 200, revision = ? WHERE"
@@ -111,7 +112,7 @@ def test_a_new_boot_reads_anew_what_a_power_cut_took(path):
 
 
 def test_many_rows_come_in_several_batches(path, monkeypatch):
-    monkeypatch.setattr(index, "BATCH", 7)
+    monkeypatch.setattr(tail, "BATCH", 7)
     with writing(path) as connection:
         connection.execute("BEGIN")
         for number in range(40):
@@ -123,8 +124,8 @@ def test_many_rows_come_in_several_batches(path, monkeypatch):
 
 
 def test_a_running_task_without_an_agent_has_crashed(path):
-    assert fleet.tasks(status="crashed").items[0].state == "crashed"
-    assert not fleet.tasks(status="running").items
+    assert list_tasks(status="crashed").items[0].state == "crashed"
+    assert not list_tasks(status="running").items
 
 
 def test_a_running_task_of_a_living_agent_runs_and_hangs_when_nothing_moves(path):
@@ -165,7 +166,7 @@ def a_pending_step(path, **cells):
 def test_an_intent_whose_outcome_is_unknown_and_which_nothing_can_tell_is_held(path):
     a_pending_step(path)
     reread(journal_file(path))
-    line = fleet.pending().items[0]
+    line = list_pending().items[0]
     assert (line.step_index, line.state, line.dispatches) == (1, HELD, 1)
     assert line.hold_reason
     assert line.why
@@ -175,7 +176,7 @@ def test_an_intent_whose_outcome_is_unknown_and_which_nothing_can_tell_is_held(p
 def test_a_held_step_says_its_stored_reason(path):
     a_pending_step(path, hold_reason="approval_required")
     reread(journal_file(path))
-    line = fleet.pending().items[0]
+    line = list_pending().items[0]
     assert line.hold_reason == "approval_required"
 
 
@@ -183,7 +184,7 @@ def test_a_step_its_agent_is_at_is_in_flight(path):
     with held(path):
         a_pending_step(path)
         reread(journal_file(path))
-        assert fleet.pending().items[0].state == IN_FLIGHT
+        assert list_pending().items[0].state == IN_FLIGHT
 
 
 def test_an_idempotent_python_tool_is_replayed_next_and_its_window_is_told(path, monkeypatch):
@@ -191,7 +192,7 @@ def test_an_idempotent_python_tool_is_replayed_next_and_its_window_is_told(path,
     profile = python_profile(timedelta(days=400), False, None)
     a_pending_step(path, profile_json=profile.canonical)
     reread(journal_file(path))
-    line = fleet.pending().items[0]
+    line = list_pending().items[0]
     assert (line.state, line.next_action) == (UNRESOLVED, "send")
     assert line.window_left_until is not None
 
@@ -215,7 +216,7 @@ def test_tasks_page_by_keyset_and_lose_nothing_where_times_are_equal(path):
     reread(journal_file(path))
     seen, after = [], ""
     while True:
-        page = fleet.tasks(limit=3, after=after)
+        page = list_tasks(limit=3, after=after)
         seen += [line.task_id for line in page.items]
         if page.next_cursor is None:
             break
@@ -227,13 +228,13 @@ def test_tasks_are_filtered_by_agent_status_and_text(path):
     with writing(path) as connection:
         rows.a_task(connection, "Invoice-7", status="completed", handler="bill", revision=BOOT + 80)
     reread(journal_file(path))
-    assert [line.task_id for line in fleet.tasks(text="invoice").items] == ["Invoice-7"]
-    assert [line.task_id for line in fleet.tasks(text="BILL").items] == ["Invoice-7"]
-    assert [line.task_id for line in fleet.tasks(status="completed").items] == ["Invoice-7"]
-    assert not fleet.tasks(agent="nobody").items
+    assert [line.task_id for line in list_tasks(text="invoice").items] == ["Invoice-7"]
+    assert [line.task_id for line in list_tasks(text="BILL").items] == ["Invoice-7"]
+    assert [line.task_id for line in list_tasks(status="completed").items] == ["Invoice-7"]
+    assert not list_tasks(agent="nobody").items
 
 
 @pytest.mark.parametrize("cursor", ["x", "!!!", "W10", "WzEsMl0", "bnVsbA"])
 def test_a_cursor_that_is_none_is_refused(path, cursor):
     with pytest.raises(ValueError, match="Not a cursor"):
-        fleet.tasks(after=cursor)
+        list_tasks(after=cursor)

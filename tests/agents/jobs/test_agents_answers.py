@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.jobs import queue as jobs
+from agents.jobs.result import follow_job
 from journal import clock
 from journal.inbox import mailbox
 from journal.providers.parse import python_profile
@@ -64,9 +64,9 @@ def test_the_agents_answer_ends_the_question_a_little_after_its_time_too(python_
         job = deliver(ask(python_tool, kind="query_status", decision=None))
         mailbox.remove_message(mailbox.list_messages(python_tool)[0])
         later(seconds)
-        assert jobs.follow(job).sentence == "The agent took the question in; it has not answered yet."
+        assert follow_job(job).sentence == "The agent took the question in; it has not answered yet."
         answered(python_tool)
-        job = jobs.follow(job)
+        job = follow_job(job)
     assert (job.state, job.sentence) == ("done", "The provider says the effect exists.")
 
 
@@ -75,18 +75,18 @@ def test_a_question_that_was_taken_in_and_not_answered_ends_a_minute_after_its_t
         job = deliver(ask(python_tool, kind="query_status", decision=None))
         mailbox.remove_message(mailbox.list_messages(python_tool)[0])
         later(970)
-        job = jobs.follow(job)
+        job = follow_job(job)
     assert (job.state, job.sentence) == ("done", "The agent took the question in and gave no answer.")
 
 
 def test_a_question_that_expired_undelivered_stays_expired_whatever_is_answered_later(python_tool, later):
     job = deliver(ask(python_tool, kind="query_status", decision=None))
     later(901)
-    assert jobs.follow(job).state == "expired"
+    assert follow_job(job).state == "expired"
     later(3600)
     mailbox.remove_message(mailbox.list_messages(python_tool)[0])
     answered(python_tool)
-    job = jobs.follow(job)
+    job = follow_job(job)
     assert (job.state, job.sentence.startswith("Expired undelivered")) == ("expired", True)
 
 
@@ -109,7 +109,7 @@ def test_a_question_that_its_agent_found_nothing_to_ask_about_ends_at_once_and_c
         with writing(python_tool) as connection:
             connection.execute("DELETE FROM agent_step_attempt WHERE attempt = ?", (attempt.get("attempt", 1),))
             rows.an_attempt(connection, revision=rows.BOOT + 80, **attempt)
-        job = jobs.follow(job)
+        job = follow_job(job)
         assert (job.state, job.sentence.startswith(why)) == ("refused", True)
         assert job.sentence.endswith("No answer is on record; ask again if it is still wanted.")
         assert ask(python_tool, kind="query_status", decision=None).uuid != job.uuid
@@ -122,5 +122,5 @@ def test_an_answer_that_was_given_before_its_step_was_dispatched_again_is_the_qu
         answered(python_tool)
         with writing(python_tool) as connection:
             rows.an_attempt(connection, attempt=2, verdict="unknown", kind="raised", revision=rows.BOOT + 91)
-        job = jobs.follow(job)
+        job = follow_job(job)
     assert (job.state, job.sentence) == ("done", "The provider says the effect exists.")

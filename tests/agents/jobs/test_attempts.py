@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from agents.jobs import queue as jobs
+from agents.jobs.result import follow_job
 from journal.store.sql import attempts, decisions
 from journal.store.writer import Store
 from tests.builders.asked import ask, deliver
@@ -39,7 +39,7 @@ def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path, l
         mark = begun(store, job)
         if is_late:
             later()
-        job = jobs.follow(job)
+        job = follow_job(job)
         assert (job.state, "attempt 2 is under way" in job.sentence) == ("waiting_agent", True)
         settled = partial(
             attempts.settle_attempt,
@@ -52,7 +52,7 @@ def test_an_approval_is_called_sent_only_once_its_attempt_has_an_outcome(path, l
             output_json=None,
         )
         assert store.write(settled, sync=False)
-        job = jobs.follow(job)
+        job = follow_job(job)
         assert (job.state, job.sentence.endswith("it sent attempt 2.")) == ("done", True)
     finally:
         store.close()
@@ -66,7 +66,7 @@ def test_a_killed_attempt_without_an_outcome_ends_the_job_with_its_time(path, la
     with writing(path) as connection:
         connection.execute("UPDATE agent_boot SET ended_at = NULL, ended = NULL")
         connection.commit()
-    assert "attempt 2 is under way" in jobs.follow(job).sentence
+    assert "attempt 2 is under way" in follow_job(job).sentence
     later()
-    job = jobs.follow(job)
+    job = follow_job(job)
     assert (job.state, "its outcome is not on record" in job.sentence) == ("done", True)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents.jobs import queue as jobs
+from agents.jobs.queue import count_queued, send_canary
 from agents.models import Beat, Job
 from journal import clock
 from tests.builders.asked import deliver
@@ -15,24 +15,24 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_canary_shows_that_the_worker_answers():
-    jobs.send_canary()
-    jobs.send_canary()
+    send_canary()
+    send_canary()
     job = Job.objects.get(kind="canary")
-    assert jobs.queued() == 1
+    assert count_queued() == 1
     assert deliver(job).state == "done"
     assert Beat.objects.filter(name="worker").exists()
-    jobs.send_canary()
+    send_canary()
     assert Job.objects.filter(kind="canary").count() == 2
 
 
 def test_a_canary_of_before_this_watch_is_not_waited_for():
-    jobs.send_canary()
-    jobs.send_canary(watching_since=clock.wall())
+    send_canary()
+    send_canary(watching_since=clock.wall())
     assert sorted(Job.objects.values_list("state", flat=True)) == ["failed", "queued"]
 
 
 def test_a_canary_that_does_not_come_home_is_given_up_and_another_one_sent():
-    jobs.send_canary()
+    send_canary()
     Job.objects.update(created_at=clock.wall() - timedelta(minutes=2))
-    jobs.send_canary()
+    send_canary()
     assert sorted(Job.objects.values_list("state", flat=True)) == ["failed", "queued"]

@@ -20,23 +20,23 @@ _ASK = """
 import sys
 from django.contrib.auth.models import User
 from agents.catalog import discovery
-from agents.jobs import queue as jobs
-from agents.decisions.check import Binding
+from agents.jobs.queue import request_job
+from agents.decisions.check import StepBinding
 from agents.models import JournalFile
 from agents.access.roles import give_role
 from django_q.tasks import async_task
 
 def ask():
-    discovery.refresh()
+    discovery.refresh_journals()
     row = JournalFile.objects.get()
     reader = discovery.reader_for(row)
     step = reader.step("hook-1", 0)
     user, _ = User.objects.get_or_create(username="ada")
     give_role(user, "operator")
-    job = jobs.request("decision", actor=user, journal=row, task_id="hook-1", step_index=0,
-        binding=Binding(step.idempotency_key, step.payload_sha256, 1), decision="replay", reason="checked")
+    job = request_job("decision", actor=user, journal=row, task_id="hook-1", step_index=0,
+        binding=StepBinding(step.idempotency_key, step.payload_sha256, 1), decision="replay", reason="checked")
     for _ in range(3):
-        async_task("agents.jobs.queue.run", str(job.uuid))
+        async_task("agents.jobs.queue.run_job", str(job.uuid))
 
 ask()
 """

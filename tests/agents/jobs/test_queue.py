@@ -12,10 +12,9 @@ from django.db.models import F
 from agents.access import audit
 from agents.access.roles import give_role
 from agents.catalog import discovery
-from agents.decisions.check import BadDecision, Binding, OtherDecision
-from agents.fleet import queries as fleet
-from agents.jobs import queue as jobs
-from agents.jobs import result as outcome
+from agents.decisions.check import BadDecision, OtherDecision, StepBinding
+from agents.fleet.queries import list_pending
+from agents.jobs.result import follow_job, follow_waiting_jobs
 from agents.models import AuditEvent, Job, JournalFile
 from journal import clock
 from journal.inbox import mailbox
@@ -63,19 +62,19 @@ def test_two_clicks_two_people_and_a_repeated_post_are_one_job(path, server):
 
 
 def test_a_form_posted_again_after_its_job_ended_is_the_same_job(path, server):
-    line = fleet.pending().items[0]
-    binding = Binding(line.key, line.payload_sha256, line.dispatches)
+    line = list_pending().items[0]
+    binding = StepBinding(line.key, line.payload_sha256, line.dispatches)
     one = deliver(ask(path, binding=binding, message_id="ab" * 16))
     assert ask(path, binding=binding, message_id="ab" * 16).pk == one.pk
     assert len(server.received) == 2
 
 
 def test_a_decision_about_other_bytes_is_refused_by_the_writer(path, server):
-    line = fleet.pending().items[0]
+    line = list_pending().items[0]
     for binding in (
-        Binding(line.key, "0" * 64, line.dispatches),
-        Binding("0" * 64, line.payload_sha256, line.dispatches),
-        Binding(line.key, line.payload_sha256, line.dispatches + 1),
+        StepBinding(line.key, "0" * 64, line.dispatches),
+        StepBinding("0" * 64, line.payload_sha256, line.dispatches),
+        StepBinding(line.key, line.payload_sha256, line.dispatches + 1),
     ):
         job = deliver(ask(path, binding=binding))
         assert job.state == "refused"
@@ -88,11 +87,11 @@ def test_a_decision_waits_for_the_agent_that_holds_the_journal(path, server):
         job = deliver(ask(path))
         assert (job.state, job.sentence) == ("waiting_agent", f"Waiting for the agent (pid {pid}).")
         assert len(mailbox.list_messages(path)) == 1
-        assert jobs.follow(job).state == "waiting_agent"
+        assert follow_job(job).state == "waiting_agent"
     assert len(server.received) == 1
     # The agent has gone without taking it in: after a while the worker does it.
     Job.objects.update(claimed_at=F("claimed_at") - timedelta(minutes=1))
-    assert [one.pk for one in outcome.follow_waiting()] == [job.pk]
+    assert [one.pk for one in follow_waiting_jobs()] == [job.pk]
     assert deliver(job).state == "done"
     assert len(server.received) == 2
 
@@ -106,7 +105,7 @@ def test_a_decision_nobody_took_in_expires_and_says_so(path, server, settings):
     with held(path):
         job = deliver(ask(path))
         Job.objects.filter(pk=job.pk).update(expires_at=clock.wall())
-        job = jobs.follow(job)
+        job = follow_job(job)
     assert job.state == "expired"
     assert "undelivered" in job.sentence
     assert len(server.received) == 1
@@ -119,7 +118,7 @@ def test_who_lost_the_role_before_the_work_is_refused_and_audited(path, server):
     assert deliver(job).state == "refused"
     assert len(server.received) == 1
     assert not mailbox.list_messages(path)
-    line = audit.lines(refused_only=True).items[0]
+    line = audit.list_events(refused_only=True).items[0]
     assert (line.actor, line.allowed, line.job_uuid) == ("ada", False, str(job.uuid))
 
 
@@ -210,13 +209,13 @@ def test_asking_where_nothing_can_be_asked_says_so(path):
 
 def test_the_pending_list_names_the_open_job(path):
     job = ask(path)
-    assert fleet.pending().items[0].job_uuid == str(job.uuid)
+    assert list_pending().items[0].job_uuid == str(job.uuid)
     assert discovery.reader_for(journal_file(path)).state.readable
 
 
 def test_the_audit_says_who_asked_why_and_what_came_of_it(path):
     deliver(ask(path))
-    outcome, request = audit.lines(task_id=TASK).items
+    outcome, request = audit.list_events(task_id=TASK).items
     assert (request.actor, request.action, request.detail) == ("ada", "request replay", "checked at the provider")
     assert (outcome.actor, outcome.action, outcome.allowed) == ("ada", "outcome replay", True)
     assert "attempt 2" in outcome.detail

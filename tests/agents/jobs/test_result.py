@@ -10,12 +10,10 @@ import pytest
 from django.db.models import F
 
 from agents.access import audit
-from agents.decisions import check as decisions
-from agents.decisions.check import Binding
-from agents.jobs import execute as work
-from agents.jobs import queue as jobs
-from agents.jobs import result as outcome
-from agents.jobs import states as leases
+from agents.decisions.check import StepBinding, decision_message
+from agents.jobs import execute
+from agents.jobs.result import end_overdue_jobs, follow_job, follow_waiting_jobs
+from agents.jobs.states import claim_job
 from agents.models import Job
 from journal import Journal, Request, clock, http_tool
 from journal.errors import StepWaiting
@@ -38,7 +36,7 @@ def path(orphaned):
 def outcomes():
     return [
         (line.action, line.allowed, line.detail)
-        for line in audit.lines(task_id=TASK).items
+        for line in audit.list_events(task_id=TASK).items
         if line.action.startswith("outcome")
     ]
 
@@ -48,13 +46,13 @@ def test_an_approval_that_was_taken_in_and_never_sent_expires_and_frees_the_step
     assert job.state == "waiting_agent"
     assert "not sent yet" in job.sentence
     later()
-    outcome.follow_waiting()
+    follow_waiting_jobs()
     job.refresh_from_db()
     assert (job.state, "but not sent before it expired. Nothing was sent" in job.sentence) == ("expired", True)
     assert outcomes() == [("outcome replay", False, job.sentence)]
     assert len(server.received) == 1
     assert deliver(ask(path, decision="abandon")).state == "done"
-    assert jobs.follow(job).state == "expired", "what settled the step later was not this approval"
+    assert follow_job(job).state == "expired", "what settled the step later was not this approval"
     assert len(outcomes()) == 2
 
 
@@ -63,7 +61,7 @@ def test_an_approval_whose_attempt_is_on_record_is_done_however_late_it_is_looke
     monkeypatch.setenv("HOOK_URL", server.url)
     recovery.reconcile_file(path, role="cli")
     later()
-    assert (jobs.follow(job).state, len(server.received)) == ("done", 2)
+    assert (follow_job(job).state, len(server.received)) == ("done", 2)
     assert outcomes() == [("outcome replay", True, job.sentence)]
 
 
@@ -71,9 +69,9 @@ def test_an_approval_that_a_later_decision_replaced_was_not_sent(path, server):
     job = deliver(ask(path))
     decision = Reader(path).by_decision(job.message_id)
     assert decision is not None
-    mailbox.post_message(path, decisions.message("abandon", **another(job)))
+    mailbox.post_message(path, decision_message("abandon", **another(job)))
     recovery.reconcile_file(path, role="cli")
-    assert jobs.follow(job).state == "refused"
+    assert follow_job(job).state == "refused"
     assert "not sent: superseded: abandon by bob" in job.sentence
     assert the_step(path, TASK).status == "abandoned"
 
@@ -85,7 +83,7 @@ def another(job):
         "expires_at": clock.wall() + timedelta(minutes=15),
         "task_id": TASK,
         "step_index": 0,
-        "binding": Binding(job.key, job.payload_sha256, job.dispatches),
+        "binding": StepBinding(job.key, job.payload_sha256, job.dispatches),
         "actor": "bob",
         "reason": "It is not needed any more.",
         "output_json": "",
@@ -96,7 +94,7 @@ def another(job):
 def test_a_queued_job_whose_time_is_over_ends_once_with_a_line_in_the_audit(path, later):
     one = ask(path)
     later()
-    outcome.sweep()
+    end_overdue_jobs()
     deliver(one)
     assert one.state == "expired"
     assert outcomes() == [("outcome replay", False, one.sentence)]
@@ -119,7 +117,7 @@ def test_a_late_job_that_the_writer_had_applied_says_so(path, later):
     Job.objects.update(claimed_at=F("claimed_at") - timedelta(minutes=1))
     Job.objects.update(state="queued")
     later()
-    outcome.sweep()
+    end_overdue_jobs()
     job.refresh_from_db()
     assert (job.state, job.sentence.startswith("Applied at ")) == ("done", True)
     assert outcomes() == [("outcome abandon", True, job.sentence)]
@@ -127,13 +125,13 @@ def test_a_late_job_that_the_writer_had_applied_says_so(path, later):
 
 def test_a_late_job_whose_journal_cannot_be_read_does_not_claim_that_nothing_was_sent(path, later):
     job = ask(path)
-    claimed = leases.claim(job.uuid)
+    claimed = claim_job(job.uuid)
     assert claimed is not None
-    work._post_decision(claimed, journal_file(path))
+    execute._post_decision(claimed, journal_file(path))
     Job.objects.update(state="queued")
     path.unlink()
     later()
-    outcome.sweep()
+    end_overdue_jobs()
     job.refresh_from_db()
     assert (job.state, "cannot be read now" in job.sentence) == ("failed", True)
     assert "othing was sent" not in job.sentence
@@ -146,24 +144,24 @@ def test_what_waits_for_a_journal_that_is_gone_ends_with_its_time(path, later, k
         Job.objects.update(kind=kind, decision=decision)
         mailbox.remove_message(mailbox.list_messages(path)[0])
         path.unlink()
-        assert jobs.follow(job).state == "waiting_agent"
+        assert follow_job(job).state == "waiting_agent"
         later()
-        assert jobs.follow(job).state == "failed"
+        assert follow_job(job).state == "failed"
     assert "Its time is over, and the journal" in job.sentence
     assert outcomes() == [(f"outcome {decision or kind}", True, job.sentence)]
 
 
 def test_a_job_given_up_is_audited_and_set_right_when_the_journal_says_otherwise(path):
     job = ask(path, decision="abandon")
-    claimed = leases.claim(job.uuid)
+    claimed = claim_job(job.uuid)
     assert claimed is not None
-    work._post_decision(claimed, journal_file(path))
+    execute._post_decision(claimed, journal_file(path))
     Job.objects.update(attempts=2, claimed_at=clock.wall() - timedelta(minutes=10))
-    outcome.sweep()
+    end_overdue_jobs()
     job.refresh_from_db()
     assert job.state == "failed"
     recovery.reconcile_file(path, role="cli")
-    assert jobs.follow(job).state == "done"
+    assert follow_job(job).state == "done"
     said = outcomes()
     assert [line[:2] for line in said] == [("outcome abandon", True)] * 2
     assert [line[2][:7] for line in said] == ["Applied", "Gave up"]

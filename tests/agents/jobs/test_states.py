@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
-from agents.jobs import execute as work
-from agents.jobs import queue as jobs
-from agents.jobs import result as outcome
-from agents.jobs import states as leases
+from agents.jobs import execute, queue
+from agents.jobs.queue import count_queued, sweep_jobs
+from agents.jobs.result import end_overdue_jobs
+from agents.jobs.states import LEASE, claim_job, requeue_lost_jobs
 from agents.models import Job
 from journal import clock
 from journal.inbox import mailbox
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.django_db
 def test_a_job_whose_worker_died_twice_is_given_up(path, server):
     job = ask(path)
     for attempt in (1, 2):
-        claimed = leases.claim(job.uuid)
+        claimed = claim_job(job.uuid)
         assert claimed is not None
         assert claimed.attempts == attempt, "counted before the work"
-        assert leases.claim(job.uuid) is None, "a second delivery finds nothing to claim"
-        Job.objects.update(claimed_at=clock.wall() - leases.LEASE - timedelta(seconds=1))
-        outcome.sweep()
-        requeued = leases.sweep()
+        assert claim_job(job.uuid) is None, "a second delivery finds nothing to claim"
+        Job.objects.update(claimed_at=clock.wall() - LEASE - timedelta(seconds=1))
+        end_overdue_jobs()
+        requeued = requeue_lost_jobs()
         assert [one.pk for one in requeued] == ([job.pk] if attempt == 1 else [])
     job.refresh_from_db()
     assert (job.state, job.sentence.startswith("Gave up after 2 attempts")) == ("failed", True)
@@ -39,10 +39,10 @@ def test_a_job_whose_worker_died_twice_is_given_up(path, server):
 
 def test_a_kill_between_post_and_lock_posts_the_same_message_again(path, server):
     job = ask(path)
-    claimed = leases.claim(job.uuid)
+    claimed = claim_job(job.uuid)
     assert claimed is not None
-    work._post_decision(claimed, journal_file(path))
-    work._post_decision(claimed, journal_file(path))
+    execute._post_decision(claimed, journal_file(path))
+    execute._post_decision(claimed, journal_file(path))
     assert [message.message_id for message in mailbox.list_messages(path)] == [job.message_id]
     Job.objects.update(state="queued")
     assert deliver(job).state == "done"
@@ -51,10 +51,10 @@ def test_a_kill_between_post_and_lock_posts_the_same_message_again(path, server)
 
 def test_a_queued_job_that_its_queue_lost_is_queued_again(path):
     job = ask(path)
-    assert not leases.sweep(), "its own entry has not had its time yet"
+    assert not requeue_lost_jobs(), "its own entry has not had its time yet"
     Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
-    assert [one.pk for one in leases.sweep()] == [job.pk]
-    assert not leases.sweep()
+    assert [one.pk for one in requeue_lost_jobs()] == [job.pk]
+    assert not requeue_lost_jobs()
 
 
 def test_a_decision_stands_where_only_the_queue_could_not_be_written(
@@ -64,12 +64,12 @@ def test_a_decision_stands_where_only_the_queue_could_not_be_written(
         raise OperationalError("database is locked")
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs, "async_task", locked)
+        patched.setattr(queue, "async_task", locked)
         with django_capture_on_commit_callbacks(execute=True):
             job = ask(path)
     job.refresh_from_db()
     assert job.state == "queued"
-    assert jobs.queued() == 0
+    assert count_queued() == 0
     Job.objects.update(enqueued_at=clock.wall() - timedelta(minutes=1))
-    jobs.sweep()
-    assert jobs.queued() == 1
+    sweep_jobs()
+    assert count_queued() == 1

@@ -8,10 +8,11 @@ import threading
 
 import pytest
 
-from agents.decisions.check import Binding
-from agents.fleet import queries as fleet
-from agents.jobs import queue as jobs
-from agents.jobs import states as leases
+from agents.decisions.check import StepBinding
+from agents.fleet.queries import list_pending
+from agents.jobs import queue
+from agents.jobs.queue import run_job
+from agents.jobs.states import LEASE, requeue_lost_jobs
 from agents.models import Job
 from journal import Journal, Request, clock, env, http_tool, tool
 from journal.errors import StepHeld, StepWaiting
@@ -101,17 +102,17 @@ def an_unknown_outcome(path, forge, *, url=None):
 
 
 def query(path, *, dispatches=None):
-    line = fleet.pending().items[0]
-    job = jobs.request(
+    line = list_pending().items[0]
+    job = queue.request_job(
         "query_status",
         actor=a_person(),
         journal=journal_file(path),
         task_id="t",
         step_index=0,
-        binding=Binding(line.key, line.payload_sha256, dispatches or line.dispatches),
+        binding=StepBinding(line.key, line.payload_sha256, dispatches or line.dispatches),
         reason="to see whether it is there",
     )
-    jobs.run(str(job.uuid))
+    run_job(str(job.uuid))
     job.refresh_from_db()
     return job
 
@@ -215,14 +216,14 @@ def test_a_question_whose_worker_was_killed_once_it_had_asked_is_not_said_to_be_
     path = an_unknown_outcome(folder / "a.db", forge)
     forge.says = 200
     with monkeypatch.context() as patched:
-        patched.setattr(leases, "posted", killed)
+        patched.setattr("agents.jobs.status_query.mark_posted", killed)
         with pytest.raises(SystemExit):
             query(path)
     assert len(mailbox.list_messages(path)) == 1
     with writing(path) as connection:
         rows.an_attempt(connection, attempt=2, verdict="unknown", kind="raised", revision=rows.BOOT * 2)
-    Job.objects.update(claimed_at=clock.wall() - 2 * leases.LEASE)
-    [job] = leases.sweep()
-    jobs.run(str(job.uuid))
+    Job.objects.update(claimed_at=clock.wall() - 2 * LEASE)
+    [job] = requeue_lost_jobs()
+    run_job(str(job.uuid))
     job.refresh_from_db()
     assert (job.state, "exists" in job.sentence) == ("done", True)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agents.models import Beat, Job
-from agents.processes import launcher as up
-from agents.processes.supervisor import Part, how_it_ended, silent
+from agents.processes import launcher
+from agents.processes.supervisor import Part, how_it_ended, silent_parts
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -68,7 +68,7 @@ def silenced(*, watch: range, worker: range, seconds: int = 300) -> dict[str, in
         # Its canary comes from watch, every 30 s.
         if second % 30 == 0 and second not in watch and second not in worker:
             beats["worker"] = at
-        for part in silent(parts, beats, float(second)):
+        for part in silent_parts(parts, beats, float(second)):
             found.setdefault(part.name, second)
     return found
 
@@ -132,9 +132,9 @@ def test_an_end_is_told_in_words():
 @pytest.mark.django_db
 def test_a_job_that_was_taken_is_a_sign_of_life_of_the_worker():
     at = datetime(2026, 11, 1, 10, tzinfo=UTC)
-    assert up._beats() == {}
+    assert launcher._beats() == {}
     for name in ("watch", "worker"):
         Beat.objects.create(name=name, beaten_at=at)
     for number, claimed in enumerate((None, at + timedelta(seconds=50), at - timedelta(seconds=50))):
         Job.objects.create(kind="decision", message_id=str(number), created_at=at, enqueued_at=at, claimed_at=claimed)
-    assert up._beats() == {"watch": at, "worker": at + timedelta(seconds=50)}
+    assert launcher._beats() == {"watch": at, "worker": at + timedelta(seconds=50)}
