@@ -19,7 +19,7 @@ from journal.store.transaction import Transaction
 from journal.store.writer import Store
 
 T = TypeVar("T")
-Steps = Generator["Operation", Any, T]
+Program = Generator["Operation", Any, T]
 # How long a sleep goes without looking whether a message woke it: a message is acted on within this time.
 _WAKE_SECONDS = 0.5
 
@@ -50,7 +50,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Invoke:
     """Call something outside the journal. `blocking` marks a sync function that async tasks run in a thread."""
 
     function: Callable[[], Any]
@@ -69,10 +69,10 @@ class NotCalled(asyncio.CancelledError):
     """A cancellation or an interrupt that arrived before the call it is thrown at: that call was surely not made."""
 
 
-Operation = Write | Read | Call | Sleep
+Operation = Write | Read | Invoke | Sleep
 
 
-def drive(steps: Steps[T]) -> T:
+def drive(steps: Program[T]) -> T:
     """Run a protocol to its end in this thread.
 
     An interrupt does not cut a write short: it arrives after it, and before the next call or sleep.
@@ -150,7 +150,7 @@ def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return done.result()
 
 
-async def drive_async(steps: Steps[T]) -> T:
+async def drive_async(steps: Program[T]) -> T:
     """Run a protocol to its end in an event loop; what blocks runs in a thread.
 
     A cancellation, that of the loop's end too, does not cut a write or a thread short: it arrives after them, and

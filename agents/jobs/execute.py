@@ -102,13 +102,13 @@ def _post_decision(job: Job, journal: JournalFile) -> None:
 
 def _take_in(job: Job, journal: JournalFile) -> None:
     """Be the writer if nobody else is; otherwise whoever is takes the message in."""
-    from journal.settle import recovery
+    from journal.settle import visit
 
     lines: list[str] = []
     try:
         # The queue ends a job after 60 s: other steps, whose providers may hang, are not this job's to settle.
         only = (job.task_id, job.step_index) if job.step_index is not None else None
-        report = recovery.reconcile_file(journal.path, role="worker", only=only, wait=WAIT_FOR_LOCK)
+        report = visit.reconcile_file(journal.path, role="worker", only=only, wait=WAIT_FOR_LOCK)
         lines = list(report.lines)
     except JournalBusy as busy:
         hand_over_job(job, waiting_sentence(busy.pid, busy.role), result=job.result)

@@ -95,12 +95,13 @@ def newest_answer(job: Job, journal: JournalFile) -> str:
 def _ask_http(
     job: Job, journal: JournalFile, reader: Reader, step: Step, profile: Profile, request: FrozenRequest
 ) -> Literal["asked", "left"]:
-    from journal.http import client
     from journal.http.secrets import Secrets
+    from journal.settle.dispatch import Intent
+    from journal.settle.status_check import ask_over_http, build_evidence, evidence_message, newest_dispatch
 
-    attempts = reader.attempts(step.task_id, step.step_index)
     # Read before asking: an attempt that starts meanwhile is not the one this answer is about.
-    newest = max((attempt.attempt for attempt in attempts if attempt.verdict != "not_sent"), default=0)
+    attempts = reader.attempts(step.task_id, step.step_index)
+    newest = newest_dispatch(attempts)
     request = frozen_request.as_sent(
         request, reader.sent_with(step.task_id, step.step_index, newest) if newest else None
     )
@@ -108,28 +109,12 @@ def _ask_http(
     secrets = Secrets()
     asked = clock.moment()
     try:
-        answer = client.ask_status(request, profile=profile, key=step.idempotency_key or "", secrets=secrets)
+        answer = ask_over_http(Intent(step, profile, request), secrets)
     except frozen_request.MissingReference as missing:
         return _leave(job, journal, step, f"{missing.message} The agent has to ask.")
-    message = {
-        "kind": "evidence",
-        "message_id": job.message_id,
-        "created_at": clock.text(job.created_at),
-        "task_id": step.task_id,
-        "step_index": step.step_index,
-        "attempt": newest,
-        "asked_at": clock.text(asked.wall),
-        "asked_boottime": asked.boot,
-        "os_boot_id": asked.os_boot_id,
-        "answered_at": clock.now_text(),
-        "answer": answer.answer,
-        "http_status": answer.http_status,
-        "detail": answer.detail,
-        "output_json": secrets.stored(answer.output)[0] if answer.has_output else None,
-        "in_flight": in_flight,
-        "source": "worker",
-    }
-    job.result, job.detail = _said(answer.answer, answer.http_status), secrets.hide(answer.detail)[:_DETAIL]
+    found = build_evidence(step, attempts, asked, answer, secrets, source="worker", in_flight=in_flight)
+    message = evidence_message(found) | {"message_id": job.message_id, "created_at": clock.text(job.created_at)}
+    job.result, job.detail = _said(answer.answer, answer.http_status), found.detail[:_DETAIL]
     if in_flight and answer.answer == "absent":
         job.result += " An attempt was in flight while it was asked, so this proves nothing."
     job.save(update_fields=["result", "detail"])

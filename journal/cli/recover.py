@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
         raise JournalUnreadable(state.sentence, kind=state.kind, hint=state.hint)
     if state.dialect not in (None, dialects.OURS):
         raise UsageError(f"Journal {clean(options.file)}: of another maker; stepkeeper only reads it.")
-    from journal.settle.recovery import reconcile_file
+    from journal.settle.visit import reconcile_file
 
     path = Path(options.file)
     try:

@@ -22,10 +22,10 @@ from journal.models import TaskRow
 from journal.providers.load import load_profiles
 from journal.providers.profile import Profile
 from journal.runtime.task import Task
-from journal.settle.context import Desk, look
+from journal.settle.context import SettleContext, load_intent
 from journal.settle.recovery import RecoveryReport, apply_messages, recover_steps
-from journal.settle.status_check import query
-from journal.steps.task_run import Session
+from journal.settle.status_check import query_status
+from journal.steps.task_run import TaskRun
 from journal.store.sql import boots, intents, requests, steps, tasks
 from journal.store.writer import Store
 from journal.tools import index_tools
@@ -108,7 +108,7 @@ class Journal:
         told = [step for applied in self.take_messages(report) for step in self._asked(applied)]
         # Each step once, also one that messages are about: the report counts steps.
         wanted = dict.fromkeys([*told, *self.store.read(intents.list_unresolved)])
-        recover_steps(self.desk("recover"), list(wanted), report, skip=self._is_no_more)
+        recover_steps(self.context("recover"), list(wanted), report, skip=self._is_no_more)
         return report
 
     def serve(self, concurrency: int = 4) -> None:
@@ -133,7 +133,7 @@ class Journal:
         """`recover` for one task and its branches."""
         report = RecoveryReport()
         wanted = self.store.read(lambda tx: intents.list_unresolved_below(tx, task_id))
-        recover_steps(self.desk("recover"), wanted, report, skip=self._is_no_more)
+        recover_steps(self.context("recover"), wanted, report, skip=self._is_no_more)
         for line in report.lines:
             _log.info("recovered: %s", line)
         return report
@@ -155,7 +155,7 @@ class Journal:
 
     def follow(self, applied: Applied, report: RecoveryReport) -> None:
         """Ask the provider where the message says so, and settle a step that no handler's run will come by."""
-        recover_steps(self.desk("recover"), self._asked(applied), report, skip=self._is_no_more)
+        recover_steps(self.context("recover"), self._asked(applied), report, skip=self._is_no_more)
 
     def open_task(self, task_id: str, *, parent_id: str | None = None) -> Task:
         """Open a task or a branch: one opening at a time in this process."""
@@ -170,15 +170,15 @@ class Journal:
                 ),
                 sync=False,
             )
-            session = Session(
-                desk=self.desk("task"),
+            task_run = TaskRun(
+                context=self.context("task"),
                 task_id=task_id,
-                run=run,
+                number=run,
                 stored=stored,
                 profiles=self.profiles,
                 keep_prompt=self._keep_prompt,
             )
-            task = Task(self, task_id, session)
+            task = Task(self, task_id, task_run)
             self._open[task_id] = task
             return task
 
@@ -191,9 +191,9 @@ class Journal:
         """Whether this process has the task open: then its own run settles its steps."""
         return task_id in self._open
 
-    def desk(self, mode: Any) -> Desk:
+    def context(self, mode: Any) -> SettleContext:
         """What settling works with, in this mode."""
-        return Desk(
+        return SettleContext(
             store=self.store,
             tools=self.tools,
             secrets=self._secrets,
@@ -213,12 +213,12 @@ class Journal:
         return [] if self.runs_by_itself(applied.task_id) else [(applied.task_id, applied.step_index)]
 
     def _ask(self, task_id: str, index: int) -> None:
-        seen = self.store.read(lambda tx: look(tx, task_id, index))
+        seen = self.store.read(lambda tx: load_intent(tx, task_id, index))
         if seen.step.status != "pending" or not seen.intent.profile.asks:
             return
         try:
             with boots.in_recovery():
-                drive(query(self.desk("recover"), seen))
+                drive(query_status(self.context("recover"), seen))
         except StepkeeperError:
             return  # the hold it wrote says what is missing
         self.store.write(lambda tx: tasks.requeue_task(tx, task_id), sync=False)

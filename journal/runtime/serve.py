@@ -228,4 +228,4 @@ def _leave(journal: Journal, task: Task, error: BaseException) -> None:
 
 
 def _secrets(journal: Journal) -> Secrets:
-    return journal.desk("task").secrets
+    return journal.context("task").secrets

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from journal import codec, event_loop
-from journal.effects import Steps, drive, drive_async
+from journal.effects import Program, drive, drive_async
 from journal.errors import (
     Diverged,
     ForkedTask,
@@ -32,7 +32,7 @@ from journal.reply import read_call
 from journal.runtime.task_end import record_end, stored_end
 from journal.steps.model_step import model_step, prompt_of
 from journal.steps.model_tool_call import called_step
-from journal.steps.task_run import Session
+from journal.steps.task_run import TaskRun
 from journal.steps.tool_step import tool_step
 from journal.store.sql import tasks
 from journal.tools import Tool, require_tool
@@ -48,21 +48,21 @@ class Interrupted(BaseException):
 
 
 class Task:
-    """One opening of a task. Steps are numbered in the order they are asked for.
+    """One opening of a task. Program are numbered in the order they are asked for.
 
     Only the thread or asyncio task that opened it may ask for steps; `branch` gives others a child task of their own.
     """
 
-    def __init__(self, journal: Journal, task_id: str, session: Session) -> None:
+    def __init__(self, journal: Journal, task_id: str, task_run: TaskRun) -> None:
         self.task_id = task_id
         self._journal = journal
-        self._session = session
+        self._task_run = task_run
         self._owner = _current()
         self._next = 0
         self._ended_by: BaseException | None = None
         self._left = False
         self._branches: set[str] = set()
-        session.is_closed = lambda: self._ended_by is not None or journal.stopping
+        task_run.is_closed = lambda: self._ended_by is not None or journal.stopping
 
     def run(self, tool: Callable[..., Any] | Tool, /, *args: Any, **kwargs: Any) -> Any:
         """Do the next step with a declared tool; its output, from the journal where it is there already.
@@ -75,7 +75,7 @@ class Task:
         # Refused arguments take no index: a handler that goes on without them does so on a resume too.
         text = codec.dumps(arguments)
         index = self._take_index(declared.name)
-        return self._drive(tool_step(self._session, declared, index, arguments, text), asynchronous=declared.is_async)
+        return self._drive(tool_step(self._task_run, declared, index, arguments, text), asynchronous=declared.is_async)
 
     def ask(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Do the next step by calling a model: `function` returns a Reply. On resume nothing is called or paid.
@@ -87,7 +87,7 @@ class Task:
         prompt = prompt_of(function, args, kwargs)
         index = self._take_index(getattr(function, "__name__", "ask"))
         asynchronous = inspect.iscoroutinefunction(function)
-        return self._drive(model_step(self._session, function, index, args, kwargs, prompt), asynchronous=asynchronous)
+        return self._drive(model_step(self._task_run, function, index, args, kwargs, prompt), asynchronous=asynchronous)
 
     def act(self, choose: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """`ask(choose)`, then `run` each call of its Reply. Returns the outputs in the order of the calls.
@@ -143,7 +143,7 @@ class Task:
         child_id = f"{self.task_id}/{name}"
         check_task_id(child_id)
         if self._journal.store.read(lambda tx: tasks.find_task(tx, child_id)) is None:
-            self._session.desk.secrets.refuse(name, f"Branch of {self.task_id}")
+            self._task_run.context.secrets.refuse(name, f"Branch of {self.task_id}")
         self._branches.add(name)
         return self._journal.open_task(child_id, parent_id=self.task_id)
 
@@ -161,8 +161,8 @@ class Task:
         try:
             # Else nothing can be written, or not by us.
             if not any(isinstance(one, JournalFailed | ForkedTask) for one in leaves(cause)):
-                stored = stored_end(self._session, cause, output)
-                self._journal.store.write(lambda tx: record_end(tx, self._session, cause, stored), sync=False)
+                stored = stored_end(self._task_run, cause, output)
+                self._journal.store.write(lambda tx: record_end(tx, self._task_run, cause, stored), sync=False)
         finally:
             # Only now may another thread of this process open the task again.
             self._journal.forget_task(self.task_id)
@@ -174,7 +174,7 @@ class Task:
         index = self._take_index(name)
         try:
             return self._drive(
-                called_step(self._session, tool, index, call), asynchronous=tool is not None and tool.is_async
+                called_step(self._task_run, tool, index, call), asynchronous=tool is not None and tool.is_async
             )
         except StepFailed as error:
             return error
@@ -199,13 +199,13 @@ class Task:
                 hint="Let the error leave the handler; the task goes on when the step is settled.",
             )
 
-    def _drive(self, steps: Steps[T], *, asynchronous: bool) -> Any:
+    def _drive(self, steps: Program[T], *, asynchronous: bool) -> Any:
         if asynchronous:
             return self._drive_async(steps)
         with self._ending():
             return drive(self._watched(steps))
 
-    async def _drive_async(self, steps: Steps[T]) -> T:
+    async def _drive_async(self, steps: Program[T]) -> T:
         with self._ending():
             return await drive_async(self._watched(steps))
 
@@ -220,7 +220,7 @@ class Task:
             self._ended_by = self._ended_by or error
             raise
 
-    def _watched(self, steps: Steps[T]) -> Steps[T]:
+    def _watched(self, steps: Program[T]) -> Program[T]:
         if self._left:
             # An awaitable of this opening that nobody awaited in time: another opening may be at this step by now.
             raise TaskClosed(

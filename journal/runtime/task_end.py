@@ -9,7 +9,7 @@ from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskC
 from journal.http.frozen_request import MissingReference
 from journal.models import WaitReason
 from journal.reconcile import replay_window
-from journal.steps.task_run import Session
+from journal.steps.task_run import TaskRun
 from journal.store.sql import steps, tasks
 from journal.store.transaction import Transaction
 
@@ -23,27 +23,27 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 _Wait = tuple[WaitReason, datetime | None]
 
 
-def stored_end(session: Session, cause: BaseException | None, output: object) -> str:
+def stored_end(task_run: TaskRun, cause: BaseException | None, output: object) -> str:
     """The output of a run, or the failure `cause`, as it is stored. It runs code of the handler's values: outside any
     transaction, or it would hold up every step.
     """
-    secrets = session.desk.secrets
+    secrets = task_run.context.secrets
     return secrets.stored(output)[0] if cause is None else stored_errors.dump_error(cause, hide=secrets.hide)
 
 
-def record_end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> None:
+def record_end(tx: Transaction, task_run: TaskRun, cause: BaseException | None, stored: str) -> None:
     """Record the end of a run: `cause` is what left it, None where it returned; `stored` is by `stored_end`."""
-    session.note_served(tx)
-    tasks.end_run(tx, session.task_id, session.run, _end(tx, session, cause, stored))
+    task_run.note_served(tx)
+    tasks.end_run(tx, task_run.task_id, task_run.number, _end(tx, task_run, cause, stored))
 
 
-def _end(tx: Transaction, session: Session, cause: BaseException | None, stored: str) -> str:
-    task_id = session.task_id
+def _end(tx: Transaction, task_run: TaskRun, cause: BaseException | None, stored: str) -> str:
+    task_id = task_run.task_id
     causes = leaves(cause)
     if any(isinstance(one, TaskCancelled) for one in causes):
         return "cancelled"
     # Of a group one that waits is enough: a failure beside it says nothing about the step that waits.
-    waits = [wait for one in causes if (wait := _wait(tx, session, one)) is not None]
+    waits = [wait for one in causes if (wait := _wait(tx, task_run, one)) is not None]
     if waits:
         reason, until = min(waits, key=_soonest)
         if until is None:
@@ -65,7 +65,7 @@ def _end(tx: Transaction, session: Session, cause: BaseException | None, stored:
     return "completed"
 
 
-def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | None:
+def _wait(tx: Transaction, task_run: TaskRun, cause: BaseException) -> _Wait | None:
     """Why the task waits and until when; None for what ends it."""
     if isinstance(cause, StepHeld):
         # Decided, perhaps, while a sibling of the step, or what it is a branch of, was still running.
@@ -81,7 +81,7 @@ def _wait(tx: Transaction, session: Session, cause: BaseException) -> _Wait | No
         return WaitReason("unwritten"), clock.wall() + _WRITE_LATER
     if isinstance(cause, MissingReference):
         return WaitReason("unset", detail=", ".join(cause.names)), None
-    return None if isinstance(cause, Exception) else _interruption(tx, session, cause)
+    return None if isinstance(cause, Exception) else _interruption(tx, task_run, cause)
 
 
 def _by_itself(tx: Transaction, hold_reason: str | None, due: str | None) -> datetime | None:
@@ -100,13 +100,13 @@ def _caught_up(tx: Transaction) -> datetime:
     return clock.parse(max(tx.newest, tx.now))
 
 
-def _interruption(tx: Transaction, session: Session, cause: BaseException) -> _Wait:
-    task = tasks.find_task(tx, session.task_id)
+def _interruption(tx: Transaction, task_run: TaskRun, cause: BaseException) -> _Wait:
+    task = tasks.find_task(tx, task_run.task_id)
     # A branch is run by what it is a branch of, at no time of its own.
     is_root = task is None or task.parent_id is None
-    if session.desk.stopping():
+    if task_run.context.stopping():
         return WaitReason("interrupted"), clock.wall() if is_root else None
-    pause = replay_window.compute_backoff(session.task_id, tasks.count_breaks(tx, session.task_id))
+    pause = replay_window.compute_backoff(task_run.task_id, tasks.count_breaks(tx, task_run.task_id))
     return WaitReason(tasks.BROKEN_OFF, detail=type(cause).__name__), clock.wall() + pause if is_root else None
 
 

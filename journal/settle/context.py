@@ -1,4 +1,4 @@
-"""The desk a pending intent is settled at: what lies on it, and how it is put aside."""
+"""What settling a pending intent works with, what it reads about the intent, and how it puts a step aside."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from journal import clock, codec
-from journal.effects import Steps, Write
+from journal.effects import Program, Write
 from journal.errors import OutcomeUnknown, StepHeld, StepkeeperError, StepWaiting
 from journal.http import frozen_request
 from journal.http.secrets import Secrets
@@ -31,19 +31,19 @@ Mode = Literal["task", "recover", "visit"]
 
 
 class NotHere(StepkeeperError):
-    """This process cannot do what the step needs next (a tool or a credential of the agent's): nothing was changed."""
+    """Only the agent's process has the tool or the credential that the step needs next. Nothing was changed."""
 
 
 class AskFirst(StepkeeperError):
-    """A status query comes next, and a visiting writer makes none while it holds the journal."""
+    """The next action is a status query. A visitor asks only after it has released the journal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class SettleContext:
     """What settling works with.
 
-    `mode`: "task" is the handler's own run and may sleep; "recover" runs no tool code but `status=` and keyed
-    replays; "visit" is a writer that is not the agent: it leaves to the agent what only the agent can do.
+    `mode` "task" is a run of the handler and may sleep. "recover" runs no tool code but `status=` and keyed replays.
+    "visit" is a writer that is not the agent: it leaves to the agent what only the agent can do.
     """
 
     store: Store
@@ -53,12 +53,12 @@ class Desk:
     stopping: Callable[[], bool] = lambda: False
     mode: Mode = "task"
     max_wait: timedelta = timedelta(seconds=60)
-    # Held while a step runs that ended twice with its process (see journal.suspects).
+    # Held while a step runs that ended twice with its process (see settle.quarantine).
     suspect: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class IntentSnapshot:
     """Everything the journal knows about one step, read together.
 
     `made` is its request as it was made; the intent's is marked with what its newest attempt was sent with.
@@ -74,15 +74,15 @@ class Snapshot:
     unreadable: str = ""
 
 
-def look(tx: Transaction, task_id: str, step_index: int) -> Snapshot:
-    """Read a step with all that bears on it."""
+def load_intent(tx: Transaction, task_id: str, step_index: int) -> IntentSnapshot:
+    """Read a step with its attempts, evidence, request, profile and unused approval."""
     step = steps.find_step(tx, task_id, step_index)
     assert step is not None
     step = replace(step, decision=decisions.find_unused_approval(tx, task_id, step_index))
     profile, unreadable = read_stored_profile(step.provider, steps.find_profile_json(tx, task_id, step_index))
     made = requests.find_request(tx, task_id, step_index, step.key_generation)
     sent = attempts.list_attempts(tx, task_id, step_index)
-    return Snapshot(
+    return IntentSnapshot(
         step=step,
         intent=Intent(
             step=step,
@@ -103,24 +103,24 @@ def _marks(tx: Transaction, sent: list[Attempt]) -> dict[str, str] | None:
     return None if last is None else requests.find_sent_marks(tx, last.task_id, last.step_index, last.attempt)
 
 
-def tool_lacks(desk: Desk, intent: Intent, *, asks: bool = False) -> str | None:
+def tool_lacks(context: SettleContext, intent: Intent, *, asks: bool = False) -> str | None:
     """Why this process cannot run, or with `asks` ask, what a Python step was begun with; None where it can.
 
     A name alone is no proof: running a tool that became another kind would record an effect that did not happen, and
     what was begun under a key is repeated under that key alone.
     """
     step, name = intent.step, intent.step.tool_name
-    tool = desk.tools.get(name)
+    tool = context.tools.get(name)
     if tool is None:
         return f"The tool {name} is not among this agent's tools."
     if tool.transport != "python" or tool.effect != "mutating":
         return f"The tool {name} is another kind of tool now than when this step was begun."
     if asks:
-        return f"The tool {name} has no status= any more." if tool.status is None else None
+        return f"The tool {name} no longer has status=." if tool.status is None else None
     if intent.profile.keyed and tool.keyed is None:
-        return f"The tool {name} has no keyed= any more; it was begun under a key and is not called without."
+        return f"The tool {name} no longer has keyed=. The step began under a key, so it is not called without one."
     if intent.profile.keyed and not tool.takes_call:
-        return f"The tool {name} takes no `call`, so it cannot pass on the key it was begun under; it is not called."
+        return f"The tool {name} takes no `call`, so it cannot pass on the step's key. It is not called."
     misfit = _misfit(tool, codec.loads(step.arguments_json or "{}"))
     return f"The tool {name} no longer takes the stored arguments: {misfit}; it was not called." if misfit else None
 
@@ -139,17 +139,17 @@ def _misfit(tool: Tool, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def hold(desk: Desk, step: Step, reason: str, why: str, *, arrived: bool = True) -> Steps[None]:
-    """Write the hold, and that approvals which expired meanwhile sent nothing, and raise it.
+def hold(context: SettleContext, step: Step, reason: str, why: str, *, arrived: bool = True) -> Program[None]:
+    """Hold the step, expire its overdue approvals, and raise StepHeld or OutcomeUnknown.
 
-    `arrived`: whether an attempt may have arrived, without which no outcome is unknown.
+    `arrived`: whether an attempt may have arrived. If none may have, no outcome is unknown.
     """
 
     def put_aside(tx: Transaction) -> None:
         decisions.expire_approvals(tx, step.task_id, step.step_index)
         steps.hold_step(tx, step.task_id, step.step_index, reason, why)
 
-    yield Write(desk.store, put_aside, sync=True)
+    yield Write(context.store, put_aside, sync=True)
     kind = StepHeld if reason in _KNOWN_OUTCOME or not arrived else OutcomeUnknown
     raise kind(
         f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is held: {reason}. {why}",

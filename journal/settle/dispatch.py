@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from journal import clock, codec, stored_errors
-from journal.effects import Call, NotCalled, Steps, Write
+from journal.effects import Invoke, NotCalled, Program, Write
 from journal.errors import NoEffect
 from journal.http.frozen_request import MissingReference
 from journal.http.secrets import Secrets
@@ -17,8 +17,7 @@ from journal.store.sql import attempts, evidence, steps
 from journal.store.sql.attempts import Mark
 from journal.store.transaction import Transaction
 from journal.store.writer import Store
-from journal.tools import Call as ToolCall
-from journal.tools import Tool
+from journal.tools import Call, Tool
 
 # Law 6: older than this between the mark and the first byte, nothing is sent.
 MAX_SEND_DELAY = 5.0
@@ -41,14 +40,14 @@ class Intent:
         return not (dedupes or self.profile.asks)
 
 
-def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, mark: Mark) -> Steps[str | None]:
+def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, mark: Mark) -> Program[str | None]:
     """Send what the mark announced and record its outcome; returns the output's text when the step is committed.
 
     A kill anywhere in here leaves a mark without outcome: unknown.
     """
     try:
         if intent.request is not None:
-            outcome: Outcome = yield Call(lambda: _send_request(store, secrets, intent, mark))
+            outcome: Outcome = yield Invoke(lambda: _send_request(store, secrets, intent, mark))
         else:
             assert tool is not None
             outcome = yield from _run_tool(store, secrets, tool, intent, mark)
@@ -138,17 +137,17 @@ def _send_request(store: Store, secrets: Secrets, intent: Intent, mark: Mark) ->
         return Outcome(verdict="not_sent", kind="stale", detail=error.message)
 
 
-def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: Mark) -> Steps[Outcome]:
+def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: Mark) -> Program[Outcome]:
     reason = stale(store, mark)
     if reason is not None:
         return Outcome(verdict="not_sent", kind="stale", detail=reason)
     step = intent.step
     assert step.idempotency_key is not None
     assert step.arguments_json is not None
-    call = ToolCall(step.idempotency_key, step.task_id, step.step_index, mark.attempt)
+    call = Call(step.idempotency_key, step.task_id, step.step_index, mark.attempt)
     arguments = codec.loads(step.arguments_json)
     try:
-        value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
+        value = yield Invoke(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except NoEffect as error:
         return _failed(stored_errors.dump_error(error, hide=secrets.hide), verdict="no_effect", kind="rejected")
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Suspects: steps that ended twice with their process run one at a time, so that a third death names one alone."""
+"""Steps whose dispatch ended twice with the process run one at a time, so that a third death blames one step only."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 
 from journal import clock
-from journal.effects import Sleep, Steps
+from journal.effects import Program, Sleep
 from journal.models import Step
-from journal.settle.context import QUARANTINE_STARTS, Desk, waiting
+from journal.settle.context import QUARANTINE_STARTS, SettleContext, waiting
 
 _POLL = timedelta(seconds=0.1)
 # Past it a suspect runs beside the one before it: one that hangs must not stop the others for good.
 _LONGEST_WAIT = timedelta(seconds=60)
 
 
-def turn(desk: Desk, step: Step, deaths: int) -> Steps[AbstractContextManager[None]]:
+def take_turn(context: SettleContext, step: Step, deaths: int) -> Program[AbstractContextManager[None]]:
     """Wait until no other suspect runs in this process and return what keeps it so, for a `with`.
 
     A step that ended fewer than two times with its process waits for nobody. Raises StepWaiting where the process is
@@ -26,13 +26,13 @@ def turn(desk: Desk, step: Step, deaths: int) -> Steps[AbstractContextManager[No
     if deaths < QUARANTINE_STARTS - 1:
         return nullcontext()
     deadline = clock.wall() + _LONGEST_WAIT
-    while not desk.suspect.acquire(blocking=False):
-        if desk.stopping():
+    while not context.suspect.acquire(blocking=False):
+        if context.stopping():
             raise waiting(step, clock.wall())
         if clock.wall() > deadline:
             return nullcontext()
-        yield Sleep(clock.wall() + _POLL, desk.stopping)
-    return _released(desk.suspect)
+        yield Sleep(clock.wall() + _POLL, context.stopping)
+    return _released(context.suspect)
 
 
 @contextmanager

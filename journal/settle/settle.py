@@ -6,16 +6,25 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from journal import clock, stored_errors
-from journal.effects import Read, Sleep, Steps, Write
+from journal.effects import Program, Read, Sleep, Write
 from journal.http import frozen_request
 from journal.http.secrets import Secrets
 from journal.models import Attempt, Step
 from journal.reconcile import decide
 from journal.reconcile.actions import Action, Adopt, Fail, Hold, Query, Send, Wait
-from journal.settle.context import QUARANTINE_STARTS, Desk, NotHere, Snapshot, hold, look, tool_lacks, waiting
+from journal.settle.context import (
+    QUARANTINE_STARTS,
+    IntentSnapshot,
+    NotHere,
+    SettleContext,
+    hold,
+    load_intent,
+    tool_lacks,
+    waiting,
+)
 from journal.settle.dispatch import dispatch
-from journal.settle.quarantine import turn
-from journal.settle.status_check import query
+from journal.settle.quarantine import take_turn
+from journal.settle.status_check import query_status
 from journal.store.sql import attempts, decisions, requests, steps, tasks
 from journal.store.sql.attempts import Mark
 from journal.store.transaction import Transaction
@@ -26,37 +35,37 @@ _SET_BACK = timedelta(seconds=1)
 _PLAIN_HOLDS = ("clock_suspect", "key_seen_before", "quarantined", "not_applied")
 
 
-def settle(desk: Desk, task_id: str, step_index: int) -> Steps[Step]:
+def settle_step(context: SettleContext, task_id: str, step_index: int) -> Program[Step]:
     """Bring a pending mutating step to an end and return it.
 
     Raises StepHeld or OutcomeUnknown when a person must decide, StepWaiting when it is due later, TaskCancelled where
     it would have been sent, NotHere and AskFirst (see there). Calls no model.
     """
-    deadline = clock.wall() + desk.max_wait
+    deadline = clock.wall() + context.max_wait
     while True:
-        woken = _changed_since(desk, desk.epoch())
-        seen: Snapshot = yield Read(desk.store, lambda tx: look(tx, task_id, step_index))
+        woken = _changed_since(context, context.epoch())
+        seen: IntentSnapshot = yield Read(context.store, lambda tx: load_intent(tx, task_id, step_index))
         if seen.step.status != "pending":
             return seen.step
         newest = seen.now.newest
         if newest is not None and timedelta(0) < newest - seen.now.moment.wall <= _SET_BACK:
-            yield from _catch_up(desk, seen.step, newest)
+            yield from _catch_up(context, seen.step, newest)
             continue
-        yield from _act(desk, seen, _judge(seen), deadline, woken)
+        yield from _act(context, seen, _judge(seen), deadline, woken)
 
 
-def _catch_up(desk: Desk, step: Step, newest: datetime) -> Steps[None]:
+def _catch_up(context: SettleContext, step: Step, newest: datetime) -> Program[None]:
     """Wait for a clock that was set back a little; no longer where it is set further back, or the process stops."""
-    if desk.stopping():
+    if context.stopping():
         raise waiting(step, newest)
-    yield Sleep(newest, lambda: desk.stopping() or clock.wall() < newest - _SET_BACK)
+    yield Sleep(newest, lambda: context.stopping() or clock.wall() < newest - _SET_BACK)
 
 
-def _changed_since(desk: Desk, epoch: int) -> Callable[[], bool]:
-    return lambda: desk.stopping() or desk.epoch() != epoch
+def _changed_since(context: SettleContext, epoch: int) -> Callable[[], bool]:
+    return lambda: context.stopping() or context.epoch() != epoch
 
 
-def _judge(seen: Snapshot) -> Action:
+def _judge(seen: IntentSnapshot) -> Action:
     action = decide.decide(seen.step, seen.attempts, seen.evidence, seen.intent.profile, seen.now)
     depends = action.reason not in _PLAIN_HOLDS if isinstance(action, Hold) else isinstance(action, Send | Query)
     if seen.unreadable and depends:
@@ -72,55 +81,57 @@ def _judge(seen: Snapshot) -> Action:
     return Hold("quarantined", f"{deaths} dispatches of this step ended with their process.")
 
 
-def _deaths(seen: Snapshot) -> int:
+def _deaths(seen: IntentSnapshot) -> int:
     """How many dispatches ended with their process."""
     return sum(attempt.verdict is None and attempt.boot < seen.now.boot for attempt in seen.attempts)
 
 
-def _act(desk: Desk, seen: Snapshot, action: Action, deadline: datetime, woken: Callable[[], bool]) -> Steps[None]:
+def _act(
+    context: SettleContext, seen: IntentSnapshot, action: Action, deadline: datetime, woken: Callable[[], bool]
+) -> Program[None]:
     """Do the one thing that was decided."""
-    step, store = seen.step, desk.store
+    step, store = seen.step, context.store
     task_id, index = step.task_id, step.step_index
     match action:
         case Send():
-            yield from _send(desk, seen)
+            yield from _send(context, seen)
         case Query():
-            yield from query(desk, seen)
+            yield from query_status(context, seen)
         case Wait(until=until):
             yield Write(store, lambda tx: steps.schedule_step(tx, task_id, index, until))
-            if desk.mode != "task" or until > deadline or desk.stopping():
+            if context.mode != "task" or until > deadline or context.stopping():
                 raise waiting(step, until)
             yield Sleep(until, woken)
         case Adopt():
-            yield Write(store, lambda tx: _adopt(tx, step, action, desk.secrets), outcome=True)
+            yield Write(store, lambda tx: _adopt(tx, step, action, context.secrets), outcome=True)
         case Fail(attempt=attempt):
             yield Write(store, lambda tx: steps.end_step(tx, task_id, index, "failed", failure_of(attempt, step)))
         case Hold(reason=reason, why=why):
             arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
-            yield from hold(desk, step, reason, why, arrived=arrived)
+            yield from hold(context, step, reason, why, arrived=arrived)
 
 
-def _send(desk: Desk, seen: Snapshot) -> Steps[None]:
+def _send(context: SettleContext, seen: IntentSnapshot) -> Program[None]:
     step, intent = seen.step, seen.intent
-    obstacle = _obstacle(desk, seen)
+    obstacle = _obstacle(context, seen)
     if obstacle is not None:
-        if desk.mode == "visit":
+        if context.mode == "visit":
             raise NotHere(obstacle[1])
-        yield from hold(desk, step, *obstacle)
-    if desk.mode == "recover" and intent.request is None and not intent.profile.keyed:
+        yield from hold(context, step, *obstacle)
+    if context.mode == "recover" and intent.request is None and not intent.profile.keyed:
         # The tool's code runs where its task runs; recovery only settles what needs no code of the agent's.
         raise NotHere(f"Step {step.step_index} of {step.task_id}: its tool runs again when its task runs.")
-    with (yield from turn(desk, step, 0 if intent.request is not None else _deaths(seen))):
-        mark: Mark | None = yield Write(desk.store, lambda tx: _mark(tx, seen, desk.secrets.environ), sync=True)
+    with (yield from take_turn(context, step, 0 if intent.request is not None else _deaths(seen))):
+        mark: Mark | None = yield Write(context.store, lambda tx: _mark(tx, seen, context.secrets.environ), sync=True)
         if mark is not None:
-            yield from dispatch(desk.store, desk.secrets, desk.tools.get(step.tool_name), intent, mark)
+            yield from dispatch(context.store, context.secrets, context.tools.get(step.tool_name), intent, mark)
 
 
-def _mark(tx: Transaction, seen: Snapshot, environ: Mapping[str, str]) -> Mark | None:
+def _mark(tx: Transaction, seen: IntentSnapshot, environ: Mapping[str, str]) -> Mark | None:
     """The dispatching mark, using up the approval that made this send; None when nothing may be sent."""
     step = seen.step
     tasks.require_uncancelled(tx, step.task_id)
-    fresh = look(tx, step.task_id, step.step_index)
+    fresh = load_intent(tx, step.task_id, step.step_index)
     decision = fresh.step.decision
     if decision != step.decision:
         # Decided, or expired, since it was looked at: late is never, and what was not seen is looked at first.
@@ -146,16 +157,16 @@ def _mark(tx: Transaction, seen: Snapshot, environ: Mapping[str, str]) -> Mark |
     return mark
 
 
-def _obstacle(desk: Desk, seen: Snapshot) -> tuple[str, str] | None:
+def _obstacle(context: SettleContext, seen: IntentSnapshot) -> tuple[str, str] | None:
     """(hold reason, sentence) of what keeps this process from dispatching."""
     intent = seen.intent
     if intent.request is None:
-        lacks = tool_lacks(desk, intent)
+        lacks = tool_lacks(context, intent)
         return None if lacks is None else ("tool_missing", lacks)
     try:
-        frozen_request.resolve_request(intent.request, desk.secrets.environ)
+        frozen_request.resolve_request(intent.request, context.secrets.environ)
         if intent.step.decision is None:
-            frozen_request.require_unchanged(intent.request, desk.secrets.environ)
+            frozen_request.require_unchanged(intent.request, context.secrets.environ)
     except frozen_request.MissingReference as error:
         return error.hold_reason, str(error)
     return None

@@ -28,7 +28,9 @@ class Difference:
     json: str
 
 
-def difference(step: Step, new: NewStep, defaults: Mapping[str, Any], *, registered: bool = True) -> Difference | None:
+def find_difference(
+    step: Step, new: NewStep, defaults: Mapping[str, Any], *, registered: bool = True
+) -> Difference | None:
     """The first difference between the stored step and what the code asks for now; None when there is none.
 
     A parameter the stored arguments lack, whose value now equals its default, is no difference. A call that was

@@ -9,15 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 from journal import clock, codec, ids, stored_errors, usage
-from journal.effects import Call, Read, Sleep, Steps, Write
+from journal.effects import Invoke, Program, Read, Sleep, Write
 from journal.errors import InvalidArguments, StepWaiting
 from journal.http.secrets import Secrets
-from journal.models import Step
 from journal.reply import Reply, store_calls
-from journal.settle.settle import settle
-from journal.steps.read_step import again, decided, fail
-from journal.steps.task_run import Session, stored_outcome
-from journal.steps.tool_step import check_divergence
+from journal.steps.read_step import decided, fail, repeat_step
+from journal.steps.resume import resume_step
+from journal.steps.task_run import TaskRun
 from journal.store.sql import boots, intents, model_calls, steps
 from journal.store.transaction import Transaction
 
@@ -32,76 +30,75 @@ def prompt_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappi
 
 
 def model_step(
-    session: Session,
+    task_run: TaskRun,
     function: Callable[..., Any],
     index: int,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     prompt: str,
-) -> Steps[Reply]:
+) -> Program[Reply]:
     """One `ask`: the Reply from the journal, or one call of the model. `prompt` is what `prompt_of` made of it."""
-    new = _new_step(session, function, index, prompt)
-    desk = session.desk
-    if index < session.stored:
-        stored: Step | None = yield Read(desk.store, lambda tx: steps.find_step(tx, session.task_id, index))
-        if stored is not None and stored.status == "pending" and stored.effect == "mutating":
-            # From its stored bytes first, whatever the code now says.
-            stored = yield from settle(desk, session.task_id, index)
-        if stored is not None:
-            yield from check_divergence(session, stored, new, {})
-            if stored.status != "pending":
-                return _reply(stored_outcome(session, stored))
-            yield from _settled_first(session, index)
-            return _reply((yield from again(session, stored, _call(session, function, new, args, kwargs))))
-    desk.secrets.refuse(prompt, new.label)
-    yield from _settled_first(session, index)
+    new = _new_step(task_run, function, index, prompt)
+    context = task_run.context
+    resumed = yield from resume_step(task_run, context, new)
+    if resumed is not None:
+        if resumed.ended:
+            return _reply(resumed.outcome(task_run))
+        yield from _settled_first(task_run, index)
+        return _reply((yield from repeat_step(task_run, resumed.step, _call(task_run, function, new, args, kwargs))))
+    context.secrets.refuse(prompt, new.label)
+    yield from _settled_first(task_run, index)
 
     def begin(tx: Transaction) -> None:
-        session.begin(tx)
+        task_run.begin(tx)
         steps.insert_step(tx, new)
 
-    yield Write(desk.store, begin)
-    return _reply((yield from _call(session, function, new, args, kwargs)))
+    yield Write(context.store, begin)
+    return _reply((yield from _call(task_run, function, new, args, kwargs)))
 
 
-def _settled_first(session: Session, index: int) -> Steps[None]:
+def _settled_first(task_run: TaskRun, index: int) -> Program[None]:
     """No model is called while the task has an intent of an older boot: a sibling step is settling it now."""
-    desk = session.desk
-    deadline = clock.wall() + desk.max_wait
-    while (yield Read(desk.store, lambda tx: intents.has_older_intent(tx, session.task_id))):
-        if session.is_closed() or clock.wall() > deadline:
+    context = task_run.context
+    deadline = clock.wall() + context.max_wait
+    while (yield Read(context.store, lambda tx: intents.has_older_intent(tx, task_run.task_id))):
+        if task_run.is_closed() or clock.wall() > deadline:
             raise StepWaiting(
-                f"Step {index} of {session.task_id}: an earlier intent is not resolved, so no model is called.",
-                task_id=session.task_id,
+                f"Step {index} of {task_run.task_id}: an earlier intent is not resolved, so no model is called.",
+                task_id=task_run.task_id,
                 step_index=index,
-                until=clock.wall() + desk.max_wait,
+                until=clock.wall() + context.max_wait,
             )
-        yield Sleep(clock.wall() + _POLL, session.is_closed)
+        yield Sleep(clock.wall() + _POLL, task_run.is_closed)
 
 
-def _new_step(session: Session, function: Callable[..., Any], index: int, prompt: str) -> steps.NewStep:
+def _new_step(task_run: TaskRun, function: Callable[..., Any], index: int, prompt: str) -> steps.NewStep:
     described: dict[str, Any] = {
         "prompt_bytes": len(prompt.encode()),
         "prompt_sha256": ids.sha256_hex(prompt),
         "preview": prompt[:_PREVIEW_CHARACTERS],
     }
-    if session.keep_prompt:
+    if task_run.keep_prompt:
         described["prompt"] = prompt
     text = codec.dumps(described)
     return steps.NewStep(
-        task_id=session.task_id,
+        task_id=task_run.task_id,
         step_index=index,
         tool_name=_name(function),
         effect="model",
-        key=ids.step_key(session.task_id, index, text),
+        key=ids.step_key(task_run.task_id, index, text),
         arguments_json=text,
     )
 
 
 def _call(
-    session: Session, function: Callable[..., Any], new: steps.NewStep, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Steps[Any]:
-    desk = session.desk
+    task_run: TaskRun,
+    function: Callable[..., Any],
+    new: steps.NewStep,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Program[Any]:
+    context = task_run.context
     recovering = boots.recovering.get()
 
     def opened(tx: Transaction) -> int:
@@ -109,14 +106,14 @@ def _call(
             boots.count_recovery_model_call(tx)
         return model_calls.open_call(tx, new.task_id, new.step_index)
 
-    number: int = yield Write(desk.store, opened)
+    number: int = yield Write(context.store, opened)
     started = clock.boot_seconds()
     try:
-        answer = yield Call(lambda: function(*args, **kwargs), blocking=not inspect.iscoroutinefunction(function))
+        answer = yield Invoke(lambda: function(*args, **kwargs), blocking=not inspect.iscoroutinefunction(function))
     except Exception as error:
-        text = stored_errors.dump_error(error, hide=desk.secrets.hide)
-        yield Write(desk.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
-        return (yield from fail(session, new, text, desk.secrets.cause(error)))
+        text = stored_errors.dump_error(error, hide=context.secrets.hide)
+        yield Write(context.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
+        return (yield from fail(task_run, new, text, context.secrets.cause(error)))
     except GeneratorExit:
         raise
     except BaseException:
@@ -125,11 +122,11 @@ def _call(
             _close_unknown(tx, new, number, "interrupted")
             steps.uncount_start(tx, new.task_id, new.step_index)
 
-        yield Write(desk.store, interrupted)
+        yield Write(context.store, interrupted)
         raise
-    stored, readable = _stored(answer if isinstance(answer, Reply) else Reply(answer), desk.secrets)
-    text, complete = desk.secrets.stored(stored)
-    counted, raw_usage = _counted(stored["usage"], desk.secrets)
+    stored, readable = _stored(answer if isinstance(answer, Reply) else Reply(answer), context.secrets)
+    text, complete = context.secrets.stored(stored)
+    counted, raw_usage = _counted(stored["usage"], context.secrets)
     duration = max(0.0, clock.boot_seconds() - started)
 
     def commit(tx: Transaction) -> bool:
@@ -139,9 +136,9 @@ def _call(
             tx, new.task_id, new.step_index, text, complete=complete and readable, duration=duration
         )
 
-    if (yield Write(desk.store, commit, outcome=True)):
+    if (yield Write(context.store, commit, outcome=True)):
         return codec.loads(text)
-    return (yield from decided(session, new.task_id, new.step_index))
+    return (yield from decided(task_run, new.task_id, new.step_index))
 
 
 def _counted(reported: object, secrets: Secrets) -> tuple[usage.TokenUsage, str | None]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from journal import codec, ids, stored_errors
-from journal.effects import Read, Steps, Write
+from journal.effects import Program, Write
 from journal.errors import InvalidArguments
 from journal.models import Step
 from journal.reply import read_call
-from journal.settle.settle import settle
-from journal.steps.task_run import Session, stored_outcome
-from journal.steps.tool_step import check_divergence, tool_step
+from journal.steps.resume import resume_step
+from journal.steps.task_run import TaskRun
+from journal.steps.tool_step import tool_step
 from journal.store.sql import steps
 from journal.store.transaction import Transaction
 from journal.tools import Tool
@@ -22,7 +22,7 @@ from journal.tools import Tool
 _NAME_CHARACTERS = 200
 
 
-def called_step(session: Session, tool: Tool | None, index: int, call: Any) -> Steps[Any]:
+def called_step(task_run: TaskRun, tool: Tool | None, index: int, call: Any) -> Program[Any]:
     """Run one call of a Reply; an unknown tool or refused arguments fail the step it would have been."""
     name, given = read_call(call)
     try:
@@ -33,47 +33,43 @@ def called_step(session: Session, tool: Tool | None, index: int, call: Any) -> S
         if not isinstance(given, dict):
             raise InvalidArguments(f"Tool {name}: its arguments are not an object.", path="$")
         arguments = tool.bind((), given)
-        return (yield from tool_step(session, tool, index, arguments, codec.dumps(arguments)))
+        return (yield from tool_step(task_run, tool, index, arguments, codec.dumps(arguments)))
     except InvalidArguments as error:
         refusal = error
     # Not inside the `except`: the failure's traceback would show the refusal as the model worded it.
-    return (yield from _refused_step(session, name, tool, index, given, refusal))
+    return (yield from _refused_step(task_run, name, tool, index, given, refusal))
 
 
 def _refused_step(
-    session: Session, name: str, tool: Tool | None, index: int, arguments: Any, error: InvalidArguments
-) -> Steps[Any]:
+    task_run: TaskRun, name: str, tool: Tool | None, index: int, arguments: Any, error: InvalidArguments
+) -> Program[Any]:
     """Store the refusal as this step's failure and raise it; a resume raises the same from the journal."""
-    desk = session.desk
-    text = desk.secrets.stored(arguments)[0]
-    name = desk.secrets.hide(codec.escaped(name))[:_NAME_CHARACTERS] or "(no name)"
-    failure = stored_errors.dump_error(error, hide=desk.secrets.hide)
+    context = task_run.context
+    text = context.secrets.stored(arguments)[0]
+    name = context.secrets.hide(codec.escaped(name))[:_NAME_CHARACTERS] or "(no name)"
+    failure = stored_errors.dump_error(error, hide=context.secrets.hide)
     new = steps.NewStep(
-        task_id=session.task_id,
+        task_id=task_run.task_id,
         step_index=index,
         tool_name=name,
         effect="read_only" if tool is None else tool.effect,
-        key=ids.step_key(session.task_id, index, text),
+        key=ids.step_key(task_run.task_id, index, text),
         arguments_json=text,
     )
 
-    stored: Step | None = None
-    if index < session.stored:
-        stored = yield Read(desk.store, lambda tx: steps.find_step(tx, session.task_id, index))
-        if stored is not None and stored.status == "pending" and stored.effect == "mutating":
-            stored = yield from settle(desk, session.task_id, index)
-        if stored is not None:
-            # What became a credential since is hidden in the text to be stored, and not in the stored one.
-            shown = replace(stored, arguments_json=desk.secrets.hide_json(stored.arguments_json or "{}"))
-            yield from check_divergence(session, shown, new, {}, registered=tool is not None)
-            if stored.status != "pending":
-                return stored_outcome(session, stored)
+    def hide_credentials(step: Step) -> Step:
+        # What became a credential since is hidden in the text to be stored, and not in the stored one.
+        return replace(step, arguments_json=context.secrets.hide_json(step.arguments_json or "{}"))
+
+    resumed = yield from resume_step(task_run, context, new, registered=tool is not None, shown=hide_credentials)
+    if resumed is not None and resumed.ended:
+        return resumed.outcome(task_run)
 
     def commit(tx: Transaction) -> None:
-        session.begin(tx)
-        if stored is None:
+        task_run.begin(tx)
+        if resumed is None:
             steps.insert_step(tx, new)
         steps.end_step(tx, new.task_id, index, "failed", failure)
 
-    yield Write(desk.store, commit)
+    yield Write(context.store, commit)
     raise stored_errors.load_step_failed(failure, new.label)

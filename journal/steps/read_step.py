@@ -7,102 +7,101 @@ from datetime import datetime
 from typing import Any
 
 from journal import clock, codec, stored_errors
-from journal.effects import Call, Read, Sleep, Steps, Write
+from journal.effects import Invoke, Program, Read, Sleep, Write
 from journal.models import Step
 from journal.providers.classify import Outcome
 from journal.reconcile import replay_window
 from journal.settle.context import QUARANTINE_STARTS, hold, waiting
-from journal.settle.quarantine import turn
-from journal.steps.task_run import Session, settled_outcome
+from journal.settle.quarantine import take_turn
+from journal.steps.task_run import TaskRun, settled_outcome
 from journal.store.sql import steps
 from journal.store.transaction import Transaction
-from journal.tools import Call as ToolCall
-from journal.tools import Tool
+from journal.tools import Call, Tool
 
 # Read-only requests are repeated under the same back-off as intents, counted by their starts: no attempt is on disk.
 _RETRIED_KINDS = frozenset({"dns", "not_connected", "lost_answer", "gateway", "rate_limited", "stale"})
 
 
-def again(session: Session, step: Step, run: Steps[Any]) -> Steps[Any]:
-    """Count one more start of a pending read-only or model step and `run` it; hold it when it keeps killing.
+def repeat_step(task_run: TaskRun, step: Step, program: Program[Any]) -> Program[Any]:
+    """Count one more start of a pending read-only or model step and run it as `program`; hold it when it keeps killing.
 
     Where somebody ended it meanwhile nothing runs, and the journal's outcome is returned.
     """
-    desk = session.desk
+    context = task_run.context
     # Fetching a stored request runs none of the agent's code.
     deaths = 0 if step.transport == "http" else step.starts
     if deaths >= QUARANTINE_STARTS:
-        yield from hold(desk, step, "quarantined", f"This step was started {deaths} times and never ended.")
+        yield from hold(context, step, "quarantined", f"This step was started {deaths} times and never ended.")
     if step.next_attempt_at is not None and step.next_attempt_at > clock.wall():
-        yield from _wait(session, step, step.next_attempt_at, clock.wall() + desk.max_wait)
+        yield from _wait(task_run, step, step.next_attempt_at, clock.wall() + context.max_wait)
 
     def restart(tx: Transaction) -> bool:
         if not steps.restart_step(tx, step.task_id, step.step_index):
             return False
-        session.begin(tx)
+        task_run.begin(tx)
         return True
 
-    with (yield from turn(desk, step, deaths)):
-        if (yield Write(desk.store, restart)):
-            return (yield from run)
-    return (yield from decided(session, step.task_id, step.step_index))
+    with (yield from take_turn(context, step, deaths)):
+        if (yield Write(context.store, restart)):
+            return (yield from program)
+    return (yield from decided(task_run, step.task_id, step.step_index))
 
 
-def read(session: Session, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> Steps[Any]:
+def read(task_run: TaskRun, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> Program[Any]:
     started = clock.boot_seconds()
     if new.request is not None:
-        return (yield from _fetch(session, new, started))
+        return (yield from _fetch(task_run, new, started))
     try:
-        call = ToolCall(new.key, new.task_id, new.step_index, 1)
-        value = yield Call(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
+        call = Call(new.key, new.task_id, new.step_index, 1)
+        value = yield Invoke(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except Exception as error:
-        text = stored_errors.dump_error(error, hide=session.desk.secrets.hide)
-        return (yield from fail(session, new, text, session.desk.secrets.cause(error)))
+        text = stored_errors.dump_error(error, hide=task_run.context.secrets.hide)
+        return (yield from fail(task_run, new, text, task_run.context.secrets.cause(error)))
     except GeneratorExit:
         raise
     except BaseException:
-        yield Write(session.desk.store, lambda tx: steps.uncount_start(tx, new.task_id, new.step_index))
+        yield Write(task_run.context.store, lambda tx: steps.uncount_start(tx, new.task_id, new.step_index))
         raise
-    return (yield from _commit(session, new, value, started))
+    return (yield from _commit(task_run, new, value, started))
 
 
-def _commit(session: Session, new: steps.NewStep, value: object, started: float) -> Steps[Any]:
+def _commit(task_run: TaskRun, new: steps.NewStep, value: object, started: float) -> Program[Any]:
     """Commit a read-only output, unsynced, and return it as a resume will."""
-    text, complete = session.desk.secrets.stored(value)
+    text, complete = task_run.context.secrets.stored(value)
     duration = max(0.0, clock.boot_seconds() - started)
 
     def commit(tx: Transaction) -> bool:
         return steps.commit_step(tx, new.task_id, new.step_index, text, complete=complete, duration=duration)
 
-    if (yield Write(session.desk.store, commit, outcome=True)):
+    if (yield Write(task_run.context.store, commit, outcome=True)):
         return codec.loads(text)
-    return (yield from decided(session, new.task_id, new.step_index))
+    return (yield from decided(task_run, new.task_id, new.step_index))
 
 
-def fail(session: Session, new: steps.NewStep, error_json: str, cause: BaseException | None) -> Steps[Any]:
+def fail(task_run: TaskRun, new: steps.NewStep, error_json: str, cause: BaseException | None) -> Program[Any]:
     """Store the failure of a step that changed nothing outside, and raise it."""
 
     def end(tx: Transaction) -> bool:
         return steps.end_step(tx, new.task_id, new.step_index, "failed", error_json)
 
-    if (yield Write(session.desk.store, end, outcome=True)):
+    if (yield Write(task_run.context.store, end, outcome=True)):
         raise stored_errors.load_step_failed(error_json, new.label) from cause
-    return (yield from decided(session, new.task_id, new.step_index))
+    return (yield from decided(task_run, new.task_id, new.step_index))
 
 
-def decided(session: Session, task_id: str, index: int) -> Steps[Any]:
+def decided(task_run: TaskRun, task_id: str, index: int) -> Program[Any]:
     """What the journal holds of a step that an operator ended while it ran: what a resume gives too."""
-    step: Step = yield Read(session.desk.store, lambda tx: steps.find_step(tx, task_id, index))
-    return settled_outcome(session, step)
+    step: Step = yield Read(task_run.context.store, lambda tx: steps.find_step(tx, task_id, index))
+    return settled_outcome(task_run, step)
 
 
-def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
+def _fetch(task_run: TaskRun, new: steps.NewStep, started: float) -> Program[Any]:
     """A read-only HTTP request: repeated with back-off while the provider cannot be reached."""
-    desk = session.desk
+    context = task_run.context
     assert new.request is not None
     assert new.profile is not None
     request, profile = new.request, new.profile
-    deadline = clock.wall() + desk.max_wait
+    deadline = clock.wall() + context.max_wait
     tries = 0
     while True:
 
@@ -110,41 +109,41 @@ def _fetch(session: Session, new: steps.NewStep, started: float) -> Steps[Any]:
             from journal.http import client
 
             return client.send_request(
-                request, profile=profile, redispatch=False, guard=lambda: None, secrets=desk.secrets, reads=True
+                request, profile=profile, redispatch=False, guard=lambda: None, secrets=context.secrets, reads=True
             )
 
-        outcome: Outcome = yield Call(send)
+        outcome: Outcome = yield Invoke(send)
         if outcome.verdict == "applied":
-            return (yield from _commit(session, new, outcome.output, started))
+            return (yield from _commit(task_run, new, outcome.output, started))
         if outcome.kind not in _RETRIED_KINDS:
             return (
-                yield from fail(session, new, stored_errors.dump_rejection(outcome.http_status, outcome.detail), None)
+                yield from fail(task_run, new, stored_errors.dump_rejection(outcome.http_status, outcome.detail), None)
             )
-        step: Step = yield Read(desk.store, lambda tx: steps.find_step(tx, new.task_id, new.step_index))
+        step: Step = yield Read(context.store, lambda tx: steps.find_step(tx, new.task_id, new.step_index))
         until = outcome.retry_after_at or clock.wall() + replay_window.compute_backoff(new.key, step.starts - 1 + tries)
         tries += 1
-        if not (yield from _wait(session, step, until, deadline)):
-            return (yield from decided(session, new.task_id, new.step_index))
+        if not (yield from _wait(task_run, step, until, deadline)):
+            return (yield from decided(task_run, new.task_id, new.step_index))
 
 
-def _wait(session: Session, step: Step, until: datetime, deadline: datetime) -> Steps[bool]:
+def _wait(task_run: TaskRun, step: Step, until: datetime, deadline: datetime) -> Program[bool]:
     """Sleep until the step is due; False where somebody ended it meanwhile. Past the deadline it is put off."""
-    desk = session.desk
+    context = task_run.context
     while True:
         # Read first: what is decided after it ends the sleep.
-        woken = _woken(session, desk.epoch())
-        now: Step = yield Read(desk.store, lambda tx: steps.find_step(tx, step.task_id, step.step_index))
+        woken = _woken(task_run, context.epoch())
+        now: Step = yield Read(context.store, lambda tx: steps.find_step(tx, step.task_id, step.step_index))
         if now.status != "pending":
             return False
-        if until > deadline or session.is_closed():
+        if until > deadline or task_run.is_closed():
             break
         # A message about another task ends a sleep too, and makes nothing due.
         if clock.wall() >= until or now.next_attempt_at != step.next_attempt_at:
             return True
         yield Sleep(until, woken)
-    yield Write(desk.store, lambda tx: steps.schedule_step(tx, step.task_id, step.step_index, until))
+    yield Write(context.store, lambda tx: steps.schedule_step(tx, step.task_id, step.step_index, until))
     raise waiting(step, until)
 
 
-def _woken(session: Session, epoch: int) -> Callable[[], bool]:
-    return lambda: session.is_closed() or session.desk.epoch() != epoch
+def _woken(task_run: TaskRun, epoch: int) -> Callable[[], bool]:
+    return lambda: task_run.is_closed() or task_run.context.epoch() != epoch

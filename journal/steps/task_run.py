@@ -9,18 +9,18 @@ from typing import Any
 from journal import codec, stored_errors
 from journal.models import Step
 from journal.providers.profile import Profile
-from journal.settle.context import Desk
+from journal.settle.context import SettleContext
 from journal.store.sql import tasks
 from journal.store.transaction import Transaction
 
 
 @dataclass(slots=True)
-class Session:
+class TaskRun:
     """One opening of a task: which steps the journal already holds, and how far they were served."""
 
-    desk: Desk
+    context: SettleContext
     task_id: str
-    run: int
+    number: int
     stored: int
     profiles: Mapping[str, Profile]
     keep_prompt: bool = False
@@ -38,14 +38,14 @@ class Session:
     def note_served(self, tx: Transaction) -> None:
         """Note on disk how far the journal served this run."""
         if self.served_through > self.flushed_through:
-            tasks.note_served(tx, self.task_id, self.run, self.served_through)
+            tasks.note_served(tx, self.task_id, self.number, self.served_through)
             self.flushed_through = self.served_through
 
 
-def stored_outcome(session: Session, step: Step) -> Any:
+def stored_outcome(task_run: TaskRun, step: Step) -> Any:
     """What an ended step gives its caller: the output, or its stored error raised."""
     what = f"Step {step.step_index} of {step.task_id} ({step.tool_name})"
-    session.served_through = max(session.served_through, step.step_index)
+    task_run.served_through = max(task_run.served_through, step.step_index)
     if step.status == "failed":
         raise stored_errors.load_step_failed(step.error_json, what)
     if step.status == "abandoned":
@@ -53,10 +53,10 @@ def stored_outcome(session: Session, step: Step) -> Any:
     return codec.loads(step.output_json or "null")
 
 
-def settled_outcome(session: Session, step: Step) -> Any:
+def settled_outcome(task_run: TaskRun, step: Step) -> Any:
     """The same of a step that ended while this run was at it: its work was not saved."""
-    before = session.served_through
+    before = task_run.served_through
     try:
-        return stored_outcome(session, step)
+        return stored_outcome(task_run, step)
     finally:
-        session.served_through = before
+        task_run.served_through = before

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from journal.inbox import mailbox
-from journal.settle.recovery import reconcile_file
+from journal.settle.visit import reconcile_file
 from tests.crash.looking import attempts, hold_reason, is_in_flight, rows, step, task_status, until
 from tests.crash.moments import held_by_a_living_agent, held_by_nobody
 

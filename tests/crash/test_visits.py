@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from journal.errors import JournalBusy
-from journal.settle.recovery import reconcile_file
+from journal.settle.visit import reconcile_file
 from tests.crash.looking import attempts, hold_reason, rows, step, task_status, until
 from tests.crash.moments import killed_with_a_pull_in_flight
 

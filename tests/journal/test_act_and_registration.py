@@ -84,5 +84,5 @@ def test_a_call_is_the_same_though_a_word_of_it_became_a_credential_since(path, 
     monkeypatch.setenv("DOOR", "letmein1")
     with opened(path, World()) as journal, journal.task("t") as task:
         journal.tools = {}
-        journal.desk("task").secrets.learn(["DOOR"])
+        journal.context("task").secrets.learn(["DOOR"])
         assert [str(output) for output in task.act(choose, "q")] == shown

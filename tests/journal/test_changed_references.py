@@ -11,9 +11,9 @@ from journal.effects import drive
 from journal.http.frozen_request import MissingReference
 from journal.models import WaitReason
 from journal.request import Request
-from journal.settle.context import look
+from journal.settle.context import load_intent
 from journal.settle.dispatch import dispatch
-from journal.settle.recovery import reconcile_file
+from journal.settle.visit import reconcile_file
 from journal.store.sql import attempts
 from tests.journal.agent import rows, steps_of, wait_of
 from tests.journal.operator import decide
@@ -173,10 +173,10 @@ def test_a_credential_that_does_not_fit_holds_its_step_and_costs_no_attempt(unkn
 
 def test_what_stops_to_fit_between_the_look_and_the_send_was_not_sent(unknown, server, monkeypatch):
     with an_agent(unknown) as journal:
-        seen = journal.store.read(lambda tx: look(tx, "t", 0))
+        seen = journal.store.read(lambda tx: load_intent(tx, "t", 0))
         mark = journal.store.write(lambda tx: attempts.mark_dispatch(tx, "t", 0, generation=0), sync=False)
         monkeypatch.delenv("TOKEN")
-        drive(dispatch(journal.store, journal.desk("task").secrets, None, seen.intent, mark))
+        drive(dispatch(journal.store, journal.context("task").secrets, None, seen.intent, mark))
     verdicts = rows(unknown, "SELECT verdict FROM agent_step_attempt ORDER BY attempt")
     assert [row["verdict"] for row in verdicts] == ["unknown", "not_sent"]
     assert len(server.received) == 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from journal import OutcomeUnknown, StepAbandoned, StepHeld, StepWaiting, clock, env, http_tool, tool
-from journal.effects import Call, Read, Steps, Write
+from journal.effects import Invoke, Program, Read, Write
 from journal.inbox import mailbox
 from journal.request import Request
 from journal.settle import settle
@@ -174,15 +174,15 @@ def test_a_message_about_a_step_of_a_cancelled_task_sends_nothing(path, world, k
     assert (steps_of(path, "t")[0]["status"], task_row(path, "t")["status"]) == ("pending", "cancelled")
 
 
-def _driven(protocol: Steps[Any], *, before_mark: Callable[[], None]) -> None:
+def _driven(protocol: Program[Any], *, before_mark: Callable[[], None]) -> None:
     """Run a protocol to its end; what happens right before its first synced write happens in `before_mark`."""
     operation, waits = next(protocol), True
     while True:
         if waits and isinstance(operation, Write) and operation.sync:
             waits = False
             before_mark()
-        assert isinstance(operation, Read | Write | Call)
-        operation = protocol.send(operation.function() if isinstance(operation, Call) else operation.perform())
+        assert isinstance(operation, Read | Write | Invoke)
+        operation = protocol.send(operation.function() if isinstance(operation, Invoke) else operation.perform())
 
 
 def test_an_approval_that_comes_between_the_look_and_the_mark_is_used_up_by_that_send(
@@ -205,7 +205,7 @@ def test_an_approval_that_comes_between_the_look_and_the_mark_is_used_up_by_that
             journal.take_messages()
 
         with listening(_no_answer, port=closed.port) as server, pytest.raises(OutcomeUnknown):
-            _driven(settle.settle(journal.desk("task"), "t", 0), before_mark=approve)
+            _driven(settle.settle_step(journal.context("task"), "t", 0), before_mark=approve)
     (message,) = messages
     assert (len(server.received), outcome(path, message)) == (1, "applied")
     attempts = rows(path, "SELECT verdict, decision_id FROM agent_step_attempt ORDER BY attempt")

@@ -9,7 +9,7 @@ import pytest
 
 from journal import tool
 from journal.providers.parse import python_profile
-from journal.settle.context import look
+from journal.settle.context import load_intent
 from journal.settle.dispatch import Intent, stale
 from journal.store.sql import attempts
 from journal.store.writer import Store
@@ -78,6 +78,6 @@ def test_a_commit_is_synced_where_nothing_else_would_settle_it(path, keyed, asks
     with opened(path, world) as journal:
         with journal.task("t") as task:
             task.run(world.blind, "x")
-        step = journal.store.read(lambda tx: look(tx, "t", 0)).step
+        step = journal.store.read(lambda tx: load_intent(tx, "t", 0)).step
     assert Intent(step=step, profile=python_profile(keyed, asks, None), request=None).synced_commit is synced
     assert steps_of(path, "t")[0]["status"] == "committed"

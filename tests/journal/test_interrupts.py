@@ -10,7 +10,7 @@ import pytest
 
 from journal import TaskClosed, tool
 from journal.deferred_signals import DeferredSignals
-from journal.effects import Read, Steps, Write, drive
+from journal.effects import Program, Read, Write, drive
 from journal.models import WaitReason
 from tests.journal.agent import opened, rows, steps_of, wait_of
 
@@ -212,7 +212,7 @@ def test_a_signal_between_giving_back_two_handlers_loses_neither_handler(monkeyp
 def test_only_a_write_is_guarded_because_a_read_that_is_cut_loses_nothing(path, world):
     with opened(path, world) as journal:
 
-        def handler_in(operation: type[Read | Write]) -> Steps[Any]:
+        def handler_in(operation: type[Read | Write]) -> Program[Any]:
             return (yield operation(journal.store, lambda tx: signal.getsignal(signal.SIGINT)))
 
         assert drive(handler_in(Read)) is signal.default_int_handler

@@ -9,7 +9,7 @@ import pytest
 
 from journal import Journal, Request, clock, env, http_tool, post_submit
 from journal.inbox import mailbox
-from journal.settle.recovery import reconcile_file
+from journal.settle.visit import reconcile_file
 from tests.journal.agent import World, all_bytes, rows, steps_of
 from tests.journal.operator import decide, outcome
 from tests.journal.raw_server import json_answer, serving

@@ -104,7 +104,7 @@ def test_a_tool_that_lost_its_status_is_not_asked(path, world):
     with Journal(path, agent="triage", tools=[blind]) as journal:
         assert journal.recover().held == 1
     step = steps_of(path, "t")[0]
-    assert (step["hold_reason"], step["hold_detail"]) == ("tool_missing", "The tool once has no status= any more.")
+    assert (step["hold_reason"], step["hold_detail"]) == ("tool_missing", "The tool once no longer has status=.")
 
 
 def _unkeyed(call: Any, path: str, text: str = "") -> str:
@@ -118,8 +118,8 @@ def _without_call(path: str, text: str = "") -> str:
 @pytest.mark.parametrize(
     ("other", "keyed", "sentence"),
     [
-        (_unkeyed, None, "has no keyed= any more"),
-        (_without_call, None, "has no keyed= any more"),
+        (_unkeyed, None, "no longer has keyed="),
+        (_without_call, None, "no longer has keyed="),
         (_without_call, timedelta(hours=24), "takes no `call`"),
     ],
 )
@@ -155,7 +155,7 @@ def test_what_was_begun_under_a_key_is_asked_for_but_not_sent_without_it(path, w
         ):
             task.run(leave, "x")
         moved.write_text("60")
-    assert "has no keyed= any more" in str(put_aside.value)
+    assert "no longer has keyed=" in str(put_aside.value)
     assert len(world.asked) == 1
     assert rows(path, "SELECT attempt FROM agent_step_attempt") == [{"attempt": 1}]
 

@@ -13,8 +13,8 @@ import pytest
 from journal import Journal, StepWaiting
 from journal.effects import Sleep, drive
 from journal.models import Step
-from journal.settle.context import Desk
-from journal.settle.quarantine import turn
+from journal.settle.context import SettleContext
+from journal.settle.quarantine import take_turn
 
 STEP = Step("t", 0, "tool", "pending", "read_only", "k", "{}", None, None, None)
 
@@ -28,52 +28,52 @@ def moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def context(tmp_path: Path) -> Iterator[SettleContext]:
     with Journal(tmp_path / "a.db", agent="a") as journal:
-        yield journal.desk("task")
+        yield journal.context("task")
 
 
-def waits(desk: Desk, deaths: int) -> bool:
+def waits(context: SettleContext, deaths: int) -> bool:
     """Whether a step with so many deaths has to wait now."""
-    return isinstance(next(turn(desk, STEP, deaths), None), Sleep)
+    return isinstance(next(take_turn(context, STEP, deaths), None), Sleep)
 
 
-def test_a_second_suspect_waits_until_the_first_has_ended(desk: Desk) -> None:
-    with drive(turn(desk, STEP, 2)):
-        assert waits(desk, 2)
-        assert waits(replace(desk, mode="recover"), 3)
-    assert not waits(desk, 2)
+def test_a_second_suspect_waits_until_the_first_has_ended(context: SettleContext) -> None:
+    with drive(take_turn(context, STEP, 2)):
+        assert waits(context, 2)
+        assert waits(replace(context, mode="recover"), 3)
+    assert not waits(context, 2)
 
 
-def test_a_step_that_ended_once_with_its_process_waits_for_nobody(desk: Desk) -> None:
-    with drive(turn(desk, STEP, 2)):
-        assert not waits(desk, 0)
-        assert not waits(desk, 1)
+def test_a_step_that_ended_once_with_its_process_waits_for_nobody(context: SettleContext) -> None:
+    with drive(take_turn(context, STEP, 2)):
+        assert not waits(context, 0)
+        assert not waits(context, 1)
 
 
-def test_a_suspect_that_fails_gives_its_turn_back(desk: Desk) -> None:
-    with pytest.raises(KeyError), drive(turn(desk, STEP, 2)):
+def test_a_suspect_that_fails_gives_its_turn_back(context: SettleContext) -> None:
+    with pytest.raises(KeyError), drive(take_turn(context, STEP, 2)):
         raise KeyError
-    assert not waits(desk, 2)
+    assert not waits(context, 2)
 
 
-def test_nobody_waits_longer_than_a_minute_for_a_suspect_that_hangs(desk: Desk, moved: Path) -> None:
-    with drive(turn(desk, STEP, 2)):
-        patient = turn(replace(desk, max_wait=timedelta(0)), STEP, 2)
+def test_nobody_waits_longer_than_a_minute_for_a_suspect_that_hangs(context: SettleContext, moved: Path) -> None:
+    with drive(take_turn(context, STEP, 2)):
+        patient = take_turn(replace(context, max_wait=timedelta(0)), STEP, 2)
         assert isinstance(next(patient), Sleep)
         moved.write_text("59")
         assert isinstance(patient.send(None), Sleep)
         moved.write_text("61")
         with pytest.raises(StopIteration):
             patient.send(None)
-        assert waits(desk, 2)
-    assert not waits(desk, 2)
+        assert waits(context, 2)
+    assert not waits(context, 2)
 
 
-def test_a_stopping_process_begins_no_suspect_that_waited(desk: Desk) -> None:
+def test_a_stopping_process_begins_no_suspect_that_waited(context: SettleContext) -> None:
     stopping = threading.Event()
-    with drive(turn(desk, STEP, 2)):
-        patient = turn(replace(desk, stopping=stopping.is_set), STEP, 2)
+    with drive(take_turn(context, STEP, 2)):
+        patient = take_turn(replace(context, stopping=stopping.is_set), STEP, 2)
         assert isinstance(next(patient), Sleep)
         stopping.set()
         with pytest.raises(StepWaiting):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from journal import Journal, Reply, tool
-from journal.effects import Call, Steps, drive
+from journal.effects import Invoke, Program, drive
 from journal.event_loop import DaemonThreads
 from tests.journal.agent import python
 
@@ -74,8 +74,8 @@ def test_what_a_call_came_to_is_told_where_no_thread_can_be_had_to_wait_for_the_
     async def value() -> int:
         return 7
 
-    def called() -> Steps[Any]:
-        return (yield Call(value))
+    def called() -> Program[Any]:
+        return (yield Invoke(value))
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     assert drive(called()) == 7
@@ -123,9 +123,9 @@ async def where() -> str:
     return await asyncio.to_thread(lambda: threading.current_thread().name)
 
 
-def calls_where() -> Steps[Any]:
+def calls_where() -> Program[Any]:
     """What recovery does with an async `status=`."""
-    return (yield Call(where))
+    return (yield Invoke(where))
 
 
 def test_every_loop_that_the_runtime_makes_has_them(path):

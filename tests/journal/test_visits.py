@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from journal.settle.recovery import reconcile_file
+from journal.settle.visit import reconcile_file
 from journal.writer_lock import Lock, find_holder
 from tests.journal.agent import soon, start, steps_of
 from tests.journal.raw_server import RawServer, json_answer
@@ -107,7 +107,7 @@ def visiting(path: Path) -> threading.Thread:
 
 
 def test_a_visit_gives_the_lock_back_between_two_slow_providers(killed, server, slow, monkeypatch):
-    monkeypatch.setattr("journal.settle.recovery._VISIT_SECONDS", 0.2)  # every request of this test is slow
+    monkeypatch.setattr("journal.settle.visit._VISIT_SECONDS", 0.2)  # every request of this test is slow
     visit = visiting(killed)
     slow.arrived(1)
     seen = find_holder(killed)

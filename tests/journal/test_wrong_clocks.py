@@ -12,7 +12,7 @@ from journal import OutcomeUnknown, StepHeld, StepWaiting, clock, tool
 from journal.effects import Read, Sleep
 from journal.inbox import mailbox
 from journal.settle import settle
-from journal.settle.context import look
+from journal.settle.context import load_intent
 from journal.store.sql import model_calls, steps, tasks
 from tests.journal.agent import opened, rows, serving, soon, status, steps_of
 
@@ -85,7 +85,7 @@ def test_a_wait_for_a_clock_that_was_set_back_ends_where_it_is_set_further_back_
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(world.write, "x")
         clock_at(-0.95)
-        run = settle.settle(journal.desk("recover"), "t", 0)
+        run = settle.settle_step(journal.context("recover"), "t", 0)
         look_first = next(run)
         assert isinstance(look_first, Read)
         sleep = run.send(look_first.perform())
@@ -153,7 +153,7 @@ def test_the_mark_is_given_only_while_the_judgement_stands(path, world, clock_at
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(world.write, "x")
         clock_at(600)
-        seen = journal.store.read(lambda tx: look(tx, "t", 0))
+        seen = journal.store.read(lambda tx: load_intent(tx, "t", 0))
         clock_at(25 * 3600)
         assert journal.store.write(lambda tx: settle._mark(tx, seen, {}), sync=False) is None
         clock_at(25 * 3600 - 1)

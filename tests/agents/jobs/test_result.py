@@ -19,7 +19,7 @@ from journal import Journal, Request, clock, http_tool
 from journal.errors import StepWaiting
 from journal.inbox import mailbox
 from journal.reader import Reader
-from journal.settle import recovery
+from journal.settle import visit
 from tests.builders.asked import ask, deliver
 from tests.builders.fleet import held, journal_file, the_step
 from tests.builders.held import TASK
@@ -59,7 +59,7 @@ def test_an_approval_that_was_taken_in_and_never_sent_expires_and_frees_the_step
 def test_an_approval_whose_attempt_is_on_record_is_done_however_late_it_is_looked_at(path, server, later, monkeypatch):
     job = deliver(ask(path))
     monkeypatch.setenv("HOOK_URL", server.url)
-    recovery.reconcile_file(path, role="cli")
+    visit.reconcile_file(path, role="cli")
     later()
     assert (follow_job(job).state, len(server.received)) == ("done", 2)
     assert outcomes() == [("outcome replay", True, job.sentence)]
@@ -70,7 +70,7 @@ def test_an_approval_that_a_later_decision_replaced_was_not_sent(path, server):
     decision = Reader(path).by_decision(job.message_id)
     assert decision is not None
     mailbox.post_message(path, decision_message("abandon", **another(job)))
-    recovery.reconcile_file(path, role="cli")
+    visit.reconcile_file(path, role="cli")
     assert follow_job(job).state == "refused"
     assert "not sent: superseded: abandon by bob" in job.sentence
     assert the_step(path, TASK).status == "abandoned"
@@ -112,7 +112,7 @@ def test_a_late_job_that_the_writer_had_applied_says_so(path, later):
     with held(path):
         job = deliver(ask(path, decision="abandon"))
         assert job.state == "waiting_agent"
-    recovery.reconcile_file(path, role="cli")
+    visit.reconcile_file(path, role="cli")
     # The worker was to do it itself, and its time ran out in the queue.
     Job.objects.update(claimed_at=F("claimed_at") - timedelta(minutes=1))
     Job.objects.update(state="queued")
@@ -160,7 +160,7 @@ def test_a_job_given_up_is_audited_and_set_right_when_the_journal_says_otherwise
     end_overdue_jobs()
     job.refresh_from_db()
     assert job.state == "failed"
-    recovery.reconcile_file(path, role="cli")
+    visit.reconcile_file(path, role="cli")
     assert follow_job(job).state == "done"
     said = outcomes()
     assert [line[:2] for line in said] == [("outcome abandon", True)] * 2
@@ -183,7 +183,7 @@ def test_a_job_settles_its_own_step_and_no_other(path, later):
         later()
         assert deliver(ask(path, decision="abandon")).state == "done"
         assert len(other.received) == before, "the other step is due, but not this job's to settle"
-        recovery.reconcile_file(path, role="cli")
+        visit.reconcile_file(path, role="cli")
         assert len(other.received) == before + 1
     assert the_step(path, "keyed").status == "committed"
 
