@@ -24,7 +24,7 @@ EMPTY_STATES: dict[str, EmptyState] = {
         "No agent yet",
         "Who works, who crashed and what waits for you appears here once a journal is found. "
         "Run a first agent, then name its journal:",
-        f".venv/bin/python docs/first_agent.py\n{_OWN_JOURNALS}",
+        f".venv/bin/python docs/tutorial/first_agent.py\n{_OWN_JOURNALS}",
     ),
     "tasks": EmptyState(
         "No task yet",

@@ -180,4 +180,6 @@ def refuse_unknown(environ: Mapping[str, str] | None = None) -> None:
     for name in unknown:
         near = difflib.get_close_matches(name.removeprefix(PREFIX).upper(), known, n=1)
         complaints.append(f"{name} is no setting" + (f"; did you mean {known[near[0]]}?" if near else "."))
-    raise ImproperlyConfigured(f"{' '.join(complaints)} The settings and their names stand in docs/settings.md.")
+    raise ImproperlyConfigured(
+        f"{' '.join(complaints)} The settings and their names are in docs/reference/settings.md."
+    )

@@ -10,7 +10,7 @@ class JournalState:
     """What a file is, in one word and one sentence; `readable` journals have a dialect."""
 
     path: str
-    kind: str  # "ok" or the reason in one word, see docs/journals.md
+    kind: str  # "ok" or the reason in one word, see docs/reference/journals.md
     sentence: str
     hint: str = ""
     dialect: str | None = None  # "stepkeeper", "minimal", "hash_only"

@@ -110,7 +110,7 @@ class Request:
     """One HTTP request, made by a tool from its arguments alone; `env()` may stand in its URL, headers and body.
 
     `json` becomes compact UTF-8 JSON once, here; `data` is sent as it is (text as UTF-8). Give one of them or neither.
-    Raises InvalidArguments for what could not be sent twice alike: see `docs/providers.md`.
+    Raises InvalidArguments for what could not be sent twice alike: see `docs/guides/providers.md`.
     """
 
     method: str

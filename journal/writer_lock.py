@@ -181,7 +181,7 @@ def _busy(journal: Path, path: Path, written: Writer | None) -> JournalBusy:
         f"Journal {journal.name}: held by pid {names}, which inherited the lock of a writer that is gone.",
         pid=holders[0] if holders else None,
         role=written.role if written else None,
-        hint="End that process; see docs/known-limits.md on forking past Python's hooks.",
+        hint="End that process; see docs/reference/known-limits.md on forking past Python's hooks.",
     )
 
 

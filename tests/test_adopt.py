@@ -1,4 +1,4 @@
-"""docs/adopt.md: its blocks run with the real SDKs against local servers, and resume when they are killed."""
+"""docs/guides/adopt.md: its blocks run with the real SDKs against local servers, and resume when they are killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.model_api import ModelApi
 
 pytestmark = pytest.mark.crash
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "adopt.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "guides" / "adopt.md").read_text(encoding="utf-8")
 LOOP = ("The tools", "A result for every call", "A model call that fails")
 OPENAI = (*LOOP, "With the OpenAI SDK", "Serving it")
 ANTHROPIC = (*LOOP, "With the Anthropic SDK", "Serving it")

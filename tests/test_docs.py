@@ -23,10 +23,11 @@ from journal.settle import dispatch
 from journal.store import connection
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")])
+PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/**/*.md")])
 # Its blocks need servers: tests/test_adopt.py runs them.
 ALONE = [page for page in PAGES if page.name != "adopt.md"]
-RUNTIME = (CHECKOUT / "docs" / "runtime.md").read_text(encoding="utf-8")
+REFERENCE = CHECKOUT / "docs" / "reference"
+RUNTIME = (REFERENCE / "runtime.md").read_text(encoding="utf-8")
 
 
 def text_of(page: Path) -> str:
@@ -34,7 +35,7 @@ def text_of(page: Path) -> str:
 
 
 def headings(title: str) -> set[str]:
-    """The names that have a heading in this section of docs/runtime.md."""
+    """The names that have a heading in this section of docs/reference/runtime.md."""
     section = re.search(rf"^## {title}$(.*?)(?=^## |\Z)", RUNTIME, re.MULTILINE | re.DOTALL)
     assert section is not None, title
     return set(re.findall(r"^### `(\w+)`$", section[1], re.MULTILINE))
@@ -79,7 +80,7 @@ def test_every_status_verdict_effect_and_decision_has_its_heading(title, words):
 
 
 def test_every_setting_has_its_heading():
-    page = text_of(CHECKOUT / "docs" / "settings.md")
+    page = text_of(REFERENCE / "settings.md")
     missing = [one.name for one in environment.SETTINGS if f"### `{one.name}`\n" not in page]
     assert missing == []
 
@@ -89,11 +90,11 @@ def test_every_verb_of_the_command_line_has_its_heading():
     assert actions is not None
     choices = actions._group_actions[0].choices
     assert choices is not None
-    assert set(choices) <= set(re.findall(r"^## (\w+)$", text_of(CHECKOUT / "docs" / "cli.md"), re.MULTILINE))
+    assert set(choices) <= set(re.findall(r"^## (\w+)$", text_of(REFERENCE / "cli.md"), re.MULTILINE))
 
 
 def test_the_words_for_held_steps_that_the_documents_use_are_words_of_the_runtime():
-    used = set(re.findall(r"held:?\s+(?:as\s+)?`(\w+)`", RUNTIME + text_of(CHECKOUT / "docs" / "known-limits.md")))
+    used = set(re.findall(r"held:?\s+(?:as\s+)?`(\w+)`", RUNTIME + text_of(REFERENCE / "known-limits.md")))
     assert {"missing_reference", "quarantined", "attempts_used"} <= used <= set(HOLD_REASONS)
 
 

@@ -1,4 +1,4 @@
-"""docs/first_agent.py: started, killed in the middle of a step, started again."""
+"""docs/tutorial/first_agent.py: started, killed in the middle of a step, started again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.crash.looking import is_in_flight, steps, task_status, until
 
 pytestmark = pytest.mark.crash
 
-SCRIPT = Path(__file__).resolve().parents[1] / "docs" / "first_agent.py"
+SCRIPT = Path(__file__).resolve().parents[1] / "docs" / "tutorial" / "first_agent.py"
 TASKS = ("report-0", "report-1", "report-2")
 # Far longer than the test: the agent never gets past the moment it is killed at.
 DAWDLE = "60"

@@ -1,4 +1,4 @@
-"""docs/known-limits.md: what it says about forking is what happens."""
+"""docs/reference/known-limits.md: what it says about forking is what happens."""
 
 from __future__ import annotations
 

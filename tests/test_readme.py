@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+FIRST_AGENT = CHECKOUT / "docs" / "tutorial" / "first_agent.py"
 TEXT = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 
 
@@ -46,10 +47,9 @@ def test_the_steps_of_the_readme_run_the_agent_with_the_python_that_make_install
 
 def test_the_first_agent_names_the_install_step_where_it_cannot_import_the_runtime():
     # -I -S: neither this folder nor any installed package.
-    script = CHECKOUT / "docs" / "first_agent.py"
-    ran = subprocess.run([sys.executable, "-I", "-S", script], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-I", "-S", FIRST_AGENT], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 1
-    assert "make install; .venv/bin/python docs/first_agent.py" in ran.stderr
+    assert "make install; .venv/bin/python docs/tutorial/first_agent.py" in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
@@ -71,7 +71,7 @@ def test_what_the_readme_tells_to_make_in_the_checkout_is_ignored_there(tmp_path
     (agent,) = blocks("python")
     (tmp_path / "notes.py").write_text(agent, encoding="utf-8")
     subprocess.run([sys.executable, "notes.py"], cwd=tmp_path, check=True, timeout=60)
-    folder = re.search(r'else "([\w-]+)"\)', (CHECKOUT / "docs" / "first_agent.py").read_text(encoding="utf-8"))
+    folder = re.search(r'else "([\w-]+)"\)', FIRST_AGENT.read_text(encoding="utf-8"))
     assert folder
     (tmp_path / folder[1]).mkdir()
     (tmp_path / folder[1] / "journal.db").touch()

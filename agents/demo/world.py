@@ -18,7 +18,7 @@ from agents.demo.server import DemoServer
 
 S = TypeVar("S", bound=DemoServer)
 
-# What the demo's forge promises, in the words of docs/providers.md. A pull request twice is seen, not paid.
+# What the demo's forge promises, in the words of docs/guides/providers.md. A pull request twice is seen, not paid.
 _PROVIDERS = """[forge]
 duplicate_cost = "visible"
 key = {{ placement = "header", name = "Idempotency-Key" }}

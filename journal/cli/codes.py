@@ -1,4 +1,4 @@
-"""Exit codes: part of the interface (docs/cli.md)."""
+"""Exit codes: part of the interface (docs/reference/cli.md)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def build(*, as_json: bool = False) -> argparse.ArgumentParser:
         "--status",
         choices=get_args(TaskStatus),
         metavar="STATUS",
-        help="only tasks of this status (see docs/runtime.md)",
+        help="only tasks of this status (see docs/reference/runtime.md)",
     )
     shown.add_argument("--limit", type=_count, default=100, metavar="N", help="at most N tasks (default 100)")
 

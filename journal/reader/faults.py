@@ -38,7 +38,7 @@ _TOO_BIG = ("too_big", "a cell is larger than the limit of what is read at once.
 _TABLES = (
     "foreign_tables",
     "its tables do not have the columns of a journal.",
-    "See docs/journals.md for the tables that can be read.",
+    "See docs/reference/journals.md for the tables that can be read.",
 )
 _DESCRIPTORS = ("busy", "this process has no file descriptor left.", "Raise the limit of open files (ulimit -n).")
 _PERMISSION = (

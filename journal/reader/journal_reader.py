@@ -25,7 +25,7 @@ class Reader:
     """Reads one journal without leaving a trace on it or slowing its agent.
 
     `budget` is the wall-clock time in seconds that one method may take. Methods raise JournalUnreadable, its `kind`
-    naming the reason (docs/journals.md), when the file cannot be read; no connection outlives a method.
+    naming the reason (docs/reference/journals.md), when the file cannot be read; no connection outlives a method.
     """
 
     __slots__ = ("_budget", "_root_is_owner", "path")

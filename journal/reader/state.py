@@ -24,7 +24,7 @@ REVISED = (
     "agent_boot",
 )
 
-# Every word that `JournalState.kind` and `JournalUnreadable.kind` can be; each has its heading in docs/journals.md.
+# Every value of `JournalState.kind` and `JournalUnreadable.kind`; docs/reference/journals.md has a heading for each.
 # The last two are a question's fault, not the file's.
 KINDS = (
     "ok",
@@ -53,7 +53,7 @@ def inspect(
 ) -> JournalState:
     """Say what a path holds; never raises for a bad file, and leaves no trace beside a good one.
 
-    `kind` is `ok` or one of the words of docs/journals.md. Root owns every file unless `root_is_owner` is False.
+    `kind` is a heading of docs/reference/journals.md. Root owns every file unless `root_is_owner` is False.
     """
     name = os.fspath(path)
     try:
@@ -96,7 +96,7 @@ def require(found: Header, name: str) -> dialects.Dialect | None:
         raise JournalUnreadable(
             f"Journal {shown}: {cause}",
             kind="foreign_tables",
-            hint="See docs/journals.md for the tables that can be read.",
+            hint="See docs/reference/journals.md for the tables that can be read.",
         )
     return found.foreign
 

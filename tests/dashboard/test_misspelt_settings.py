@@ -26,7 +26,7 @@ def test_a_misspelt_setting_is_refused_with_the_name_that_was_meant(name, meant)
     with pytest.raises(ImproperlyConfigured) as refused:
         refuse_unknown({"PATH": "/bin", name: "60"})
     assert str(refused.value).startswith(f"{name} is no setting; did you mean {meant}? ")
-    assert "docs/settings.md" in str(refused.value)
+    assert "docs/reference/settings.md" in str(refused.value)
 
 
 def test_a_name_that_is_near_to_none_is_refused_without_a_guess_and_all_are_named_at_once():
@@ -38,7 +38,7 @@ def test_a_name_that_is_near_to_none_is_refused_without_a_guess_and_all_are_name
 
 
 def test_every_name_in_the_docs_is_accepted_and_other_prefixes_are_nobody_s_business():
-    text = (environment.CHECKOUT / "docs/settings.md").read_text(encoding="utf-8")
+    text = (environment.CHECKOUT / "docs/reference/settings.md").read_text(encoding="utf-8")
     named = re.findall(r"^### `(\w+)`$", text, re.MULTILINE)
     assert "STEPKEEPER_TEST_CLOCK" in named
     refuse_unknown(dict.fromkeys([*named, "FORGE_TOKEN", "MY_STEPKEEPER_TOKEN", "stepkeeper_data"], "1"))

@@ -21,7 +21,7 @@ def test_an_empty_fleet_names_the_command_that_fills_it(db, settings):
     settings.STEPKEEPER_JOURNALS = ()
     page = text(signed_in().get("/"))
     assert "No agent yet" in page
-    assert "python docs/first_agent.py" in page
+    assert "python docs/tutorial/first_agent.py" in page
 
 
 def test_an_index_nobody_keeps_is_said_to_be_old(small_fleet):

@@ -63,10 +63,10 @@ def test_every_default_is_accepted_and_an_empty_value_is_the_default(setting):
 
 
 def test_every_setting_has_its_heading_and_its_default_in_the_docs():
-    text = (CHECKOUT / "docs/settings.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "docs/reference/settings.md").read_text(encoding="utf-8")
     for setting in environment.SETTINGS:
         _, _, section = text.partition(f"### `{setting.name}`\n")
-        assert section, f"{setting.name} has no heading in docs/settings.md"
+        assert section, f"{setting.name} has no heading in docs/reference/settings.md"
         if setting is not environment.DATA and setting.default:
             assert section.strip().startswith(f"Default: `{setting.default}`."), setting.name
 

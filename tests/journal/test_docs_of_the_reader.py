@@ -11,7 +11,7 @@ from journal.reader import KINDS
 from journal.reader.dialects import FOREIGN, OURS
 
 _ROOT = Path(__file__).resolve().parents[2]
-_DOCS = _ROOT / "docs"
+_DOCS = _ROOT / "docs" / "reference"
 
 
 def test_every_verb_has_its_heading():

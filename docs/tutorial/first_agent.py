@@ -1,7 +1,7 @@
 """A first agent to kill: it reads reports, asks a model, and files entries. No network, no account.
 
     make install                                # once, in the checkout; makes .venv
-    .venv/bin/python docs/first_agent.py        # start it, kill it in the middle (kill -9), start it again
+    .venv/bin/python docs/tutorial/first_agent.py        # start it, kill it in the middle (kill -9), start it again
     STEPKEEPER_JOURNALS=first-agent/journal.db make up
 
 Arguments: a folder for everything it writes (default: first-agent), and how many seconds it dawdles around each
@@ -19,7 +19,7 @@ from pathlib import Path
 try:
     from journal import Journal, Reply, tool
 except ModuleNotFoundError:
-    sys.exit("Stepkeeper is not installed here. In its checkout: make install; .venv/bin/python docs/first_agent.py")
+    sys.exit("Not installed here. In the checkout: make install; .venv/bin/python docs/tutorial/first_agent.py")
 
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "first-agent")
 DAWDLE = float(sys.argv[2] if len(sys.argv) > 2 else 2)
