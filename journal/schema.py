@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
+from pathlib import Path
 
-from journal import clock, tables
+from journal import clock
 from journal.errors import JournalUnreadable
 
 # PRAGMA application_id "Stpk": tells our files from other SQLite files of the same tables.
 APPLICATION_ID = 0x5374706B
 PAGE_SIZE = 8192
 
-MIGRATIONS: tuple[str, ...] = (tables.VERSION_1,)
+MIGRATIONS: tuple[str, ...] = (Path(__file__).with_name("schema.sql").read_text("utf-8"),)
 CURRENT_VERSION = len(MIGRATIONS)
 
 

@@ -31,15 +31,13 @@ from journal.providers.strict_table import StrictTable
 from journal.request import check_header_name, check_header_value, check_url
 
 FIELDS = (
-    *("version", "effect", "duplicate_cost", "key", "retention", "assume", "replay", "status", "ambiguous"),
-    *("rate_limit", "policy", "transport", "remake_headers", "adopt"),
+    *("version", "duplicate_cost", "key", "retention", "assume", "replay", "status", "ambiguous", "rate_limit"),
+    *("policy", "transport", "adopt"),
 )
-_EFFECTS = ("create", "update", "delete", "send", "charge")
 _COSTS = ("cost_only", "visible", "money")
 # Seconds and a tenth: what the promise may be off by, our clock and theirs.
 _LEAST_MARGIN = timedelta(seconds=60)
 _KEY_LENGTH = 64
-_STATUSES = re.compile(r"[1-5](xx|[0-9]{2})")
 
 
 def parse_profile(name: str, table: Mapping[str, object]) -> Profile:
@@ -52,11 +50,9 @@ def parse_profile(name: str, table: Mapping[str, object]) -> Profile:
     found: dict[str, Any] = {
         "canonical": canonical,
         "version": fields.text("version") or version_of(canonical),
-        "effect": fields.word("effect", _EFFECTS, "create"),
         "duplicate_cost": fields.word("duplicate_cost", _COSTS, "money"),
         "ambiguous": fields.statuses("ambiguous", AMBIGUOUS),
         "adopt": fields.text("adopt"),
-        "remake_headers": _remade(fields),
         "status": _status(fields),
     }
     found |= _key(fields) | _retention(fields) | _replay(fields) | _rate_limit(fields) | _transport(fields)
@@ -124,24 +120,12 @@ def _key(fields: StrictTable) -> dict[str, Any]:
     return {"key_placement": placement, "key_name": name, "key_quote": quote}
 
 
-def _remade(fields: StrictTable) -> tuple[str, ...]:
-    names = fields.texts("remake_headers", ("Authorization", "Date"))
-    try:
-        return tuple(check_header_name(name) for name in names)
-    except UsageError:
-        raise fields.wrong("remake_headers", "a list of header names") from None
-
-
 def _retention(fields: StrictTable) -> dict[str, Any]:
-    retention = fields.sub("retention", ("for", "kind", "from", "margin"))
+    retention = fields.sub("retention", ("for", "kind", "margin"))
     kind = retention.word("kind", ("at_least", "up_to", "approx"), "approx")
-    # Both are measured from our own first dispatch, which is never later than either.
-    retention.word("from", ("first_received", "completed"), "first_received")
     promised = retention.table.get("for", "unknown")
     if promised == "unknown":
-        assumed = fields.duration("assume", timedelta(0)) if "assume" in fields.table else None
-        text = "unknown" if assumed is None else f"unknown, assumed {format_duration(assumed)}"
-        return {"window": assumed, "retention": text}
+        return {"window": fields.duration("assume", timedelta(0)) if "assume" in fields.table else None}
     if "assume" in fields.table:
         raise fields.wrong("assume", "it only where retention.for is unknown")
     try:
@@ -149,19 +133,17 @@ def _retention(fields: StrictTable) -> dict[str, Any]:
     except ValueError:
         raise retention.wrong("for", f"{ACCEPTED}, forever or unknown") from None
     if kept == FOREVER:
-        return {"window": FOREVER, "retention": "forever"}
+        return {"window": FOREVER}
     margin = max(kept / 10, _LEAST_MARGIN) if kind == "at_least" else kept / 2
     if "margin" in retention.table:
         # Longer than the rule is welcome; shorter would be a longer window than the promise bears.
         margin = max(margin, retention.duration("margin", margin))
-    return {"window": max(kept - margin, timedelta(0)), "retention": f"{kind} {format_duration(kept)}"}
+    # Measured from our own first dispatch: the provider begins to count then or later.
+    return {"window": max(kept - margin, timedelta(0))}
 
 
 def _replay(fields: StrictTable) -> dict[str, Any]:
-    replay = fields.sub("replay", ("marker", "promised", "stored"))
-    stored = replay.table.get("stored", ["2xx"])
-    if not isinstance(stored, list) or not all(_STATUSES.fullmatch(str(one)) for one in stored):
-        raise replay.wrong("stored", 'a list of statuses and their classes, such as ["2xx", "4xx", 500]')
+    replay = fields.sub("replay", ("marker", "promised"))
     found = replay.table.get("marker", {})
     if not isinstance(found, Mapping) or len(found) > 1:
         raise replay.wrong("marker", 'one header and its value, { "Idempotent-Replayed" = "true" }')

@@ -89,12 +89,10 @@ class Profile:
     key_name: str = ""
     key_quote: Literal["none", "sf_string"] = "none"
     window: timedelta | None = None
-    retention: str = "unknown"
     marker: tuple[str, str] | None = None
     marker_promised: bool = False
     status: StatusQuery | None = None
     on_absent: Literal["hold", "redispatch"] = "hold"
-    effect: str = "create"
     duplicate_cost: str = "money"
     horizon: timedelta = HORIZON
     timeout: timedelta = TIMEOUT
@@ -103,7 +101,6 @@ class Profile:
     ambiguous: tuple[int, ...] = AMBIGUOUS
     rate_limit: RateLimit = RateLimit()
     adopt: str = ""
-    remake_headers: tuple[str, ...] = ("Authorization", "Date")
 
     @property
     def keyed(self) -> bool:

@@ -25,10 +25,9 @@ FORGE = """
 adopt = "pull"
 duplicate_cost = "visible"
 ambiguous = [502, 504]
-remake_headers = ["Authorization"]
 key = { placement = "header", name = "Idempotency-Key", quote = "sf_string" }
-retention = { for = "24h", kind = "at_least", from = "first_received" }
-replay = { marker = { "Idempotent-Replayed" = "true" }, promised = true, stored = ["2xx", "4xx", 500] }
+retention = { for = "24h", kind = "at_least" }
+replay = { marker = { "Idempotent-Replayed" = "true" }, promised = true }
 rate_limit = { statuses = [429, 503], pre_execution = true, cap = "5m" }
 policy = { on_absent = "redispatch", max_attempts = 3, max_age = "12h" }
 transport = { timeout = "10s", in_flight_horizon = "2m" }
@@ -107,7 +106,7 @@ def test_the_window_is_the_promise_less_its_margin(retention, window):
 
 def test_an_unknown_window_may_be_assumed_by_name():
     assumed = profile(key=KEY, assume="10m")
-    assert (assumed.window, assumed.retention) == (timedelta(minutes=10), "unknown, assumed 10m")
+    assert assumed.window == timedelta(minutes=10)
 
 
 def test_a_python_tool_has_its_own_profile():
@@ -118,7 +117,7 @@ def test_a_python_tool_has_its_own_profile():
         timedelta(hours=21.6),
         timedelta(seconds=5),
     )
-    assert (full.on_absent, full.duplicate_cost, full.retention) == ("redispatch", "visible", "at_least 24h")
+    assert (full.on_absent, full.duplicate_cost) == ("redispatch", "visible")
     bare = python_profile(None, False, None)
     assert (bare.keyed, bare.asks, bare.window, bare.horizon) == (False, False, None, timedelta(minutes=15))
     assert python_profile(FOREVER, False, None).window == FOREVER
@@ -142,9 +141,6 @@ def test_a_python_tool_has_its_own_profile():
         ({"replay": {"marker": {"A": "1", "B": "2"}}}, "marker"),
         ({"replay": {"marker": {"A": 1}}}, "marker"),
         ({"replay": {"marker": {"A": ""}}}, "not empty"),
-        ({"replay": {"stored": ["all"]}}, "stored"),
-        ({"replay": {"stored": [600]}}, "stored"),
-        ({"remake_headers": ["Two Words"]}, "remake_headers"),
         ({"ambiguous": [99]}, "ambiguous"),
         ({"ambiguous": [True]}, "ambiguous"),
         ({"rate_limit": {"statuses": [200]}}, "statuses"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from journal import clock
 from journal.codec import escaped
 from journal.models import Attempt
-from journal.store.sql import rows
+from journal.store.sql.rows import read_row
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -116,7 +116,7 @@ def list_attempts(tx: Transaction, task_id: str, step_index: int) -> list[Attemp
     found = tx.all(
         "SELECT * FROM agent_step_attempt WHERE task_id = ? AND step_index = ? ORDER BY attempt", (task_id, step_index)
     )
-    return [rows.attempt(row) for row in found]
+    return [read_row(Attempt, row) for row in found]
 
 
 def count_dispatches(tx: Transaction, task_id: str, step_index: int) -> int:

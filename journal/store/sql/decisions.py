@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from journal import codec
 from journal.models import Decision
-from journal.store.sql import rows
+from journal.store.sql.rows import read_row
 
 if TYPE_CHECKING:
     from journal.store.transaction import Transaction
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def find_decision(tx: Transaction, message_id: str) -> Decision | None:
     """What became of a decision message, or None when it was never applied."""
     row = tx.one("SELECT * FROM agent_decision WHERE message_id = ?", (message_id,))
-    return None if row is None else rows.decision(row)
+    return None if row is None else read_row(Decision, row)
 
 
 def insert_decision(tx: Transaction, body: dict[str, Any], outcome: str) -> None:
@@ -54,7 +54,7 @@ def find_unused_approval(tx: Transaction, task_id: str, step_index: int) -> Deci
         " AND (expires_at IS NULL OR expires_at > ?) ORDER BY applied_at DESC LIMIT 1",
         (task_id, step_index, tx.now),
     )
-    return None if row is None else rows.decision(row)
+    return None if row is None else read_row(Decision, row)
 
 
 def expire_approvals(tx: Transaction, task_id: str, step_index: int) -> None:

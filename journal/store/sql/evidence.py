@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from journal import clock, codec
 from journal.codec import escaped
 from journal.models import Answer, Evidence
-from journal.store.sql import rows
+from journal.store.sql.rows import read_row
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -99,4 +99,4 @@ def list_evidence(tx: Transaction, task_id: str, step_index: int) -> list[Eviden
     found = tx.all(
         "SELECT * FROM agent_evidence WHERE task_id = ? AND step_index = ? ORDER BY id", (task_id, step_index)
     )
-    return [rows.evidence(row) for row in found]
+    return [read_row(Evidence, row) for row in found]

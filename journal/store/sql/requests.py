@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from journal import ids
 from journal.models import FrozenRequest
-from journal.store.sql import rows
 
 if TYPE_CHECKING:
     from journal.store.transaction import Transaction
@@ -47,7 +46,19 @@ def find_request(tx: Transaction, task_id: str, step_index: int, generation: int
         " WHERE task_id = ? AND step_index = ? AND key_generation = ?",
         (task_id, step_index, generation),
     )
-    return None if row is None else rows.request(row)
+    if row is None:
+        return None
+    return FrozenRequest(
+        method=row["method"],
+        url=row["url"],
+        headers=tuple((name, text) for name, text in json.loads(row["headers_json"])),
+        body=bytes(row["body"]),
+        refs=tuple(
+            (part, start, end, name, quoting, "".join(mark))
+            for part, start, end, name, quoting, *mark in json.loads(row["refs_json"])
+        ),
+        sha256=row["sha256"],
+    )
 
 
 def note_sent_marks(tx: Transaction, task_id: str, step_index: int, attempt: int, marks: Mapping[str, str]) -> None:

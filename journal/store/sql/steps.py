@@ -9,7 +9,8 @@ from journal import clock
 from journal.ids import sha256_hex
 from journal.models import FrozenRequest, Step
 from journal.providers.profile import Profile
-from journal.store.sql import blobs, requests, rows
+from journal.store.sql import blobs, requests
+from journal.store.sql.rows import read_row
 from journal.store.transaction import note_newest
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def find_step(tx: Transaction, task_id: str, step_index: int) -> Step | None:
     row = tx.one(
         f"SELECT {_COLUMNS} FROM agent_step_journal s WHERE s.task_id = ? AND s.step_index = ?", (task_id, step_index)
     )
-    return None if row is None else rows.step(row)
+    return None if row is None else read_row(Step, row)
 
 
 def count_steps(tx: Transaction, task_id: str) -> int:

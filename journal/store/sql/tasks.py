@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from journal import clock
 from journal.errors import TaskCancelled, TaskConflict, UsageError
 from journal.models import TaskRow, WaitReason
-from journal.store.sql import blobs, rows
+from journal.store.sql import blobs
+from journal.store.sql.rows import read_row
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,7 +37,7 @@ _UNRESOLVED = (
 def find_task(tx: Transaction, task_id: str) -> TaskRow | None:
     """The task, or None."""
     row = tx.one(f"SELECT {_COLUMNS} FROM agent_task WHERE task_id = ?", (task_id,))
-    return None if row is None else rows.task(row)
+    return None if row is None else read_row(TaskRow, row)
 
 
 def require_uncancelled(tx: Transaction, task_id: str) -> TaskRow | None:
@@ -210,7 +211,7 @@ def list_due_tasks(tx: Transaction, limit: int) -> list[TaskRow]:
         " ORDER BY created_at, task_id LIMIT ?",
         (tx.now, tx.boot, limit),
     )
-    return [rows.task(row) for row in found]
+    return [read_row(TaskRow, row) for row in found]
 
 
 def _insert(

@@ -1,8 +1,5 @@
-"""The tables of a journal, as the first version of its schema makes them."""
+-- The tables of a journal, schema version 1. Statements end with ";" at the end of a line.
 
-from __future__ import annotations
-
-VERSION_1 = """
 CREATE TABLE journal_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE agent_step_journal (
@@ -208,4 +205,3 @@ CREATE TABLE agent_boot (
 );
 
 CREATE TABLE agent_body (sha256 TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL);
-"""
