@@ -12,7 +12,7 @@ from journal.clock import Moment
 from journal.models import Evidence, Step
 from journal.reconcile import decide
 from journal.reconcile.decide import Adopt, Fail, Hold, Now, Query, Send, Wait
-from tests.journal.pending_step import (
+from tests.journal.reconcile.pending_step import (
     BOOT0,
     DAY,
     HOUR,

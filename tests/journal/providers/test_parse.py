@@ -203,7 +203,7 @@ def test_other_durations_are_refused(text):
 
 
 def test_the_documented_profile_loads_and_every_field_is_documented():
-    text = (Path(__file__).parents[2] / "docs" / "guides" / "providers.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "guides" / "providers.md").read_text()
     example = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert example
     assert load_profiles(tomllib.loads(example[1]))["forge"].window == timedelta(hours=21.6)

@@ -9,7 +9,20 @@ from journal.clock import Moment
 from journal.models import Attempt, Evidence, Step
 from journal.reconcile import decide
 from journal.reconcile.decide import Hold, Now, Send, Wait
-from tests.journal.pending_step import DAY, KEY, OS, PROFILES, T0, Row, action_of, at, decided, gateway, killed, lost
+from tests.journal.reconcile.pending_step import (
+    DAY,
+    KEY,
+    OS,
+    PROFILES,
+    T0,
+    Row,
+    action_of,
+    at,
+    decided,
+    gateway,
+    killed,
+    lost,
+)
 
 times = st.one_of(st.none(), st.floats(-10, 3 * DAY).map(at))
 numbers = st.integers(0, 8)
