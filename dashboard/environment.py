@@ -39,7 +39,7 @@ class Setting(Generic[T_co]):
             raise ImproperlyConfigured(f"{self.name} is {text!r}: {error}.") from None
 
 
-def whole(lowest: int, highest: int) -> Callable[[str], int]:
+def parse_whole_number(lowest: int, highest: int) -> Callable[[str], int]:
     """A parser of whole numbers from `lowest` to `highest`, both included."""
 
     def parse(text: str) -> int:
@@ -50,7 +50,7 @@ def whole(lowest: int, highest: int) -> Callable[[str], int]:
     return parse
 
 
-def switch(text: str) -> bool:
+def parse_switch(text: str) -> bool:
     """On or off, in the words people use for it."""
     if text.lower() in {"1", "true", "yes", "on"}:
         return True
@@ -59,7 +59,7 @@ def switch(text: str) -> bool:
     raise ValueError("accepted are 1, true, yes, on and 0, false, no, off")
 
 
-def folder(text: str) -> Path:
+def parse_folder(text: str) -> Path:
     """A folder's absolute path; relative ones count from where the program was started."""
     path = Path(text).expanduser().absolute()
     if path.exists() and not path.is_dir():
@@ -67,12 +67,12 @@ def folder(text: str) -> Path:
     return path
 
 
-def globs(text: str) -> tuple[str, ...]:
+def parse_globs(text: str) -> tuple[str, ...]:
     """Path patterns separated by `:`, made absolute."""
     return tuple(os.path.abspath(os.path.expanduser(part)) for part in text.split(":") if part.strip())
 
 
-def hosts(text: str) -> tuple[str, ...]:
+def parse_hosts(text: str) -> tuple[str, ...]:
     """Exact host names separated by commas, lower case, without ports."""
     names = tuple(name.strip().lower() for name in text.split(",") if name.strip())
     for name in names:
@@ -86,7 +86,7 @@ def hosts(text: str) -> tuple[str, ...]:
     return names
 
 
-def time_zone(text: str) -> str:
+def parse_time_zone(text: str) -> str:
     """The name of a time zone this machine knows."""
     try:
         zoneinfo.ZoneInfo(text)
@@ -99,52 +99,57 @@ DATA = Setting(
     "STEPKEEPER_DATA",
     str(CHECKOUT / "data"),
     "Folder of the dashboard's own database, secret key and collected static files. Made when missing, 0700.",
-    folder,
+    parse_folder,
 )
 JOURNALS = Setting(
     "STEPKEEPER_JOURNALS",
     "",
     "Path patterns of the agents' journals, separated by `:`. Nothing outside them can be opened.",
-    globs,
+    parse_globs,
 )
 HOSTS = Setting(
     "STEPKEEPER_HOSTS",
     "127.0.0.1,localhost",
     "Exact hosts the dashboard answers to, separated by commas. Every other Host gets 400, on every address.",
-    hosts,
+    parse_hosts,
 )
-PORT = Setting("PORT", "8000", "Port of the dashboard on 127.0.0.1.", whole(1, 65535))
+PORT = Setting("PORT", "8000", "Port of the dashboard on 127.0.0.1.", parse_whole_number(1, 65535))
 SIGN_IN_TTL = Setting(
     "STEPKEEPER_SIGN_IN_TTL",
     "900",
     "Seconds a one-time sign-in link may be used after it was made.",
-    whole(10, 604_800),
+    parse_whole_number(10, 604_800),
 )
 DECISION_TTL = Setting(
     "STEPKEEPER_DECISION_TTL",
     "900",
     "Seconds after which an operator's decision that no writer has applied expires.",
-    whole(10, 86_400),
+    parse_whole_number(10, 86_400),
 )
-TIME_ZONE = Setting("STEPKEEPER_TIME_ZONE", "UTC", "Time zone the pages show times in.", time_zone)
-DISK_WARN = Setting("STEPKEEPER_DISK_WARN", "80", "Percent of a volume in use that raises a warning.", whole(1, 99))
+TIME_ZONE = Setting("STEPKEEPER_TIME_ZONE", "UTC", "Time zone the pages show times in.", parse_time_zone)
+DISK_WARN = Setting(
+    "STEPKEEPER_DISK_WARN", "80", "Percent of a volume in use that raises a warning.", parse_whole_number(1, 99)
+)
 DISK_CRITICAL = Setting(
-    "STEPKEEPER_DISK_CRITICAL", "90", "Percent of a volume in use that raises a critical alert.", whole(2, 100)
+    "STEPKEEPER_DISK_CRITICAL",
+    "90",
+    "Percent of a volume in use that raises a critical alert.",
+    parse_whole_number(2, 100),
 )
 INTENT_ALERT = Setting(
     "STEPKEEPER_INTENT_ALERT",
     "600",
     "Seconds an intent may stay pending before an alert is opened.",
-    whole(10, 604_800),
+    parse_whole_number(10, 604_800),
 )
 DEMO = Setting(
-    "STEPKEEPER_DEMO", "0", "Whether the demo's agents, its page parts and its kill button are shown.", switch
+    "STEPKEEPER_DEMO", "0", "Whether the demo's agents, its page parts and its kill button are shown.", parse_switch
 )
 DEBUG = Setting(
     "STEPKEEPER_DEBUG",
     "0",
     "Development only: tracebacks in the browser, the style guide page, static files straight from the checkout.",
-    switch,
+    parse_switch,
 )
 
 SETTINGS: tuple[Setting[object], ...] = (

@@ -35,7 +35,7 @@ class ExactHost:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if host_name(request.META.get("HTTP_HOST", "")) not in settings.ALLOWED_HOSTS:
+        if parse_host(request.META.get("HTTP_HOST", "")) not in settings.ALLOWED_HOSTS:
             return HttpResponse(
                 "This dashboard does not answer to that host. STEPKEEPER_HOSTS names those it answers to.\n",
                 status=400,
@@ -57,7 +57,7 @@ class PageHeaders:
         return response
 
 
-def host_name(header: str) -> str:
+def parse_host(header: str) -> str:
     """The host of a Host header without its port, lower case; empty when it is not one host and a port."""
     try:
         parts = urlsplit(f"//{header}")

@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 FILE_NAME = "secret-key"
 
 
-def data_folder(path: Path) -> Path:
+def make_data_folder(path: Path) -> Path:
     """The folder, made with mode 0700 when missing. Raises ImproperlyConfigured when it cannot be written to."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -26,14 +26,14 @@ def data_folder(path: Path) -> Path:
     return path
 
 
-def secret_key(folder: Path) -> str:
+def load_secret_key(folder: Path) -> str:
     """The installation's key, made on the first call. Sessions and queued jobs are signed with it.
 
     Raises ImproperlyConfigured when others may read the file: whoever knows the key can sign in as anyone.
     """
     path = folder / FILE_NAME
     if not path.exists():
-        _generate(path)
+        _generate_key(path)
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         raise ImproperlyConfigured(f"'{path}' has mode {mode:04o}: others may read it. Say chmod 600, or delete it.")
@@ -43,7 +43,7 @@ def secret_key(folder: Path) -> str:
     return key
 
 
-def _generate(path: Path) -> None:
+def _generate_key(path: Path) -> None:
     part = path.with_name(f"{FILE_NAME}.{os.getpid()}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:

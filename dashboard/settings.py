@@ -13,7 +13,7 @@ BASE_DIR = environment.CHECKOUT
 
 # --- Stepkeeper's own ---
 environment.refuse_unknown()
-STEPKEEPER_DATA = secret_key.data_folder(environment.DATA.read())
+STEPKEEPER_DATA = secret_key.make_data_folder(environment.DATA.read())
 STEPKEEPER_DEMO = environment.DEMO.read()
 STEPKEEPER_DEMO_FOLDER = STEPKEEPER_DATA / "demo"
 # The demo shows its own journals beside the user's, without being asked.
@@ -35,7 +35,7 @@ if STEPKEEPER_DISK_WARN >= STEPKEEPER_DISK_CRITICAL:
 
 # --- Django ---
 DEBUG = environment.DEBUG.read()
-SECRET_KEY = secret_key.secret_key(STEPKEEPER_DATA)
+SECRET_KEY = secret_key.load_secret_key(STEPKEEPER_DATA)
 ALLOWED_HOSTS = list(environment.HOSTS.read())
 ROOT_URLCONF = "dashboard.urls"
 WSGI_APPLICATION = "dashboard.wsgi.application"
@@ -168,7 +168,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "dashboard.log_lines.LogLine",
+            "()": "dashboard.ui.safe_text.LogLine",
             "format": "%(asctime)s %(name)s %(levelname)s %(message)s",
             "datefmt": "%H:%M:%S",
         },

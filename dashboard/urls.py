@@ -5,27 +5,25 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import path, register_converter
 
-from dashboard.addresses import StepIndexConverter, TaskIdConverter
-from dashboard.views import (
-    alerts,
-    audit,
-    decisions,
-    demo,
-    disk,
-    health,
-    jobs,
-    journals,
-    overview,
-    pending,
-    pulse,
-    sign_in,
-    spend,
-    steps,
-    styleguide,
-    tasks,
-)
+from dashboard.alerts import show_alerts
+from dashboard.audit import show_audit
+from dashboard.decisions.views import show_decision, show_question
+from dashboard.demo import kill_agent
+from dashboard.disk import show_disk
+from dashboard.jobs import show_job
+from dashboard.journals import acknowledge_rewind, show_journals
+from dashboard.overview import show_overview
+from dashboard.pending import show_pending
+from dashboard.sign_in import sign_in, sign_in_by_link, sign_out
+from dashboard.spend import show_spend
+from dashboard.steps.step import download_payload, show_step
+from dashboard.styleguide.page import show_style_guide
+from dashboard.system import show_health, show_pulse
+from dashboard.tasks.list import show_tasks
+from dashboard.tasks.task import show_task
+from dashboard.ui.url_converters import StepIndexConverter, TaskIdConverter
 
-handler500 = "dashboard.views.faults.fault"
+handler500 = "dashboard.system.show_fault"
 
 register_converter(TaskIdConverter, "task")
 register_converter(StepIndexConverter, "step")
@@ -34,28 +32,28 @@ _TASK = "<int:journal>/<task:task_id>"
 _STEP = f"{_TASK}/<step:step_index>"
 
 urlpatterns = [
-    path("", overview.overview, name="overview"),
-    path("tasks/", tasks.tasks, name="tasks"),
-    path(f"tasks/{_TASK}/", tasks.task, name="task"),
-    path(f"steps/{_STEP}/", steps.step, name="step"),
-    path(f"steps/{_STEP}/bytes/<str:name>/", steps.download, name="download"),
-    path(f"steps/{_STEP}/query/", decisions.query, name="query"),
-    path(f"steps/{_STEP}/decide/<str:kind>/", decisions.decide, name="decide"),
-    path("pending/", pending.pending, name="pending"),
-    path("jobs/<uuid:job_id>/", jobs.job, name="job"),
-    path("spend/", spend.spend, name="spend"),
-    path("disk/", disk.disk, name="disk"),
-    path("alerts/", alerts.alerts, name="alerts"),
-    path("audit/", audit.audit, name="audit"),
-    path("journals/", journals.journals, name="journals"),
-    path("journals/<int:journal>/acknowledge/", journals.acknowledge, name="acknowledge"),
-    path("demo/kill/<str:agent>/", demo.kill, name="kill"),
-    path("pulse/", pulse.pulse, name="pulse"),
-    path("healthz", health.healthz, name="healthz"),
-    path("sign-in/", sign_in.sign_in, name="sign_in"),
-    path("sign-in/link/<str:token>/", sign_in.sign_in_link, name="sign_in_link"),
-    path("sign-out/", sign_in.sign_out, name="sign_out"),
+    path("", show_overview, name="overview"),
+    path("tasks/", show_tasks, name="tasks"),
+    path(f"tasks/{_TASK}/", show_task, name="task"),
+    path(f"steps/{_STEP}/", show_step, name="step"),
+    path(f"steps/{_STEP}/bytes/<str:name>/", download_payload, name="download"),
+    path(f"steps/{_STEP}/query/", show_question, name="query"),
+    path(f"steps/{_STEP}/decide/<str:kind>/", show_decision, name="decide"),
+    path("pending/", show_pending, name="pending"),
+    path("jobs/<uuid:job_id>/", show_job, name="job"),
+    path("spend/", show_spend, name="spend"),
+    path("disk/", show_disk, name="disk"),
+    path("alerts/", show_alerts, name="alerts"),
+    path("audit/", show_audit, name="audit"),
+    path("journals/", show_journals, name="journals"),
+    path("journals/<int:journal>/acknowledge/", acknowledge_rewind, name="acknowledge"),
+    path("demo/kill/<str:agent>/", kill_agent, name="kill"),
+    path("pulse/", show_pulse, name="pulse"),
+    path("healthz", show_health, name="healthz"),
+    path("sign-in/", sign_in, name="sign_in"),
+    path("sign-in/link/<str:token>/", sign_in_by_link, name="sign_in_link"),
+    path("sign-out/", sign_out, name="sign_out"),
 ]
 
 if settings.DEBUG:
-    urlpatterns.append(path("styleguide/", styleguide.styleguide, name="styleguide"))
+    urlpatterns.append(path("styleguide/", show_style_guide, name="styleguide"))

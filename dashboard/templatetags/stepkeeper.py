@@ -10,9 +10,22 @@ from django.utils.safestring import SafeString
 
 from agents.fleet.summaries import TaskLine
 from agents.money import Money, known_sum
-from dashboard import empty_states, signals, visible, wording
-from dashboard.empty_states import EmptyState
-from dashboard.pages import frame
+from dashboard.header import Header, build_header
+from dashboard.timeline.status import describe_waiting_task
+from dashboard.ui.empty_states import EmptyState, find_empty_state
+from dashboard.ui.format import (
+    format_age,
+    format_clock,
+    format_count,
+    format_duration,
+    format_money,
+    format_number,
+    format_size,
+    name_signal,
+    show_stored_times,
+    to_local_time,
+)
+from dashboard.ui.safe_text import mark_attribute, mark_block, mark_line
 from journal import clock
 from journal.models import WaitReason
 
@@ -61,7 +74,7 @@ def signal(state: str, word: str | None = None) -> SafeString:
         '<span class="signal signal-{}"><svg aria-hidden="true"><use href="#signal-{}"/></svg><span>{}</span></span>',
         _COLOURS.get(state, state),
         _SHAPES.get(state, state),
-        visible.line(wording.signal_word(state) if word is None else word),
+        mark_line(name_signal(state) if word is None else word),
     )
 
 
@@ -76,8 +89,8 @@ def tool(effect: str | None, name: str) -> SafeString:
         '<use href="#effect-{1}"/></svg><bdi title="{3}">{2}</bdi></span>',
         word,
         known,
-        visible.line(name, 120),
-        visible.plain(name[:TOOL_ON_HOVER]) + (f"… {wording.plural(rest, 'more character')}" if rest > 0 else ""),
+        mark_line(name, 120),
+        mark_attribute(name[:TOOL_ON_HOVER]) + (f"… {format_count(rest, 'more character')}" if rest > 0 else ""),
     )
 
 
@@ -86,13 +99,13 @@ def when(moment: datetime | None) -> SafeString:
     """A time as its age in words; the zone and the exact time on hover."""
     if moment is None:
         return format_html('<span class="soft">{}</span>', "time not recorded")
-    return _time(moment, wording.age(moment, clock.wall()), "age")
+    return _time(moment, format_age(moment, clock.wall()), "age")
 
 
 @register.simple_tag
 def key_window(text: str, until: datetime | None) -> SafeString:
     """What is known of a key's window; how long it is still safe is counted down by the page itself."""
-    return visible.line(text, 200) if until is None else _time(until, text, "key")
+    return mark_line(text, 200) if until is None else _time(until, text, "key")
 
 
 @register.simple_tag
@@ -100,12 +113,12 @@ def at(moment: datetime | None) -> SafeString:
     """A time as the clock shows it, with the date where it is not today's."""
     if moment is None:
         return format_html('<span class="soft">{}</span>', "time not recorded")
-    return _time(moment, wording.clock_time(moment, clock.wall()))
+    return _time(moment, format_clock(moment, clock.wall()))
 
 
 def _time(moment: datetime, text: str, moves: str = "") -> SafeString:
     """`moves` names what static/ages.js keeps true of it while the page stands."""
-    local = wording.local(moment)
+    local = to_local_time(moment)
     exact = local.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + local.strftime(" %Z (UTC%z)")
     moving = format_html(' data-moves="{}"', moves) if moves else ""
     return format_html('<time datetime="{}" title="{}"{}>{}</time>', clock.text(moment), exact, moving, text)
@@ -126,7 +139,7 @@ def hash(value: str | None, name: str = "hash") -> SafeString:
         '<span class="hash"><code title="{0}">{1}</code>'
         '<button class="copy" type="button" data-copy="{0}" aria-label="copy the {2}">copy</button></span>',
         value,
-        visible.line(value[:HASH_SHOWN]),
+        mark_line(value[:HASH_SHOWN]),
         name,
     )
 
@@ -134,46 +147,46 @@ def hash(value: str | None, name: str = "hash") -> SafeString:
 @register.inclusion_tag("_empty.html")
 def empty_state(page: str) -> dict[str, EmptyState]:
     """What a page says while it has nothing to show."""
-    return {"empty": empty_states.empty_state(page)}
+    return {"empty": find_empty_state(page)}
 
 
 @register.filter
 def line(value: object, limit: int | None = None) -> SafeString:
     """Text on one line, controls visible."""
-    return visible.line("" if value is None else str(value), limit)
+    return mark_line("" if value is None else str(value), limit)
 
 
 @register.filter
 def block(value: object) -> SafeString:
     """Text in a <pre>, controls visible."""
-    return visible.block("" if value is None else str(value))
+    return mark_block("" if value is None else str(value))
 
 
 @register.filter
 def typed(value: object, limit: int | None = None) -> SafeString:
     """What a person typed, or several lines that were said: its line breaks stay. For an element of class `typed`."""
-    return visible.block("" if value is None else str(value).replace("\r\n", "\n"), limit)
+    return mark_block("" if value is None else str(value).replace("\r\n", "\n"), limit)
 
 
 @register.filter
 def told(value: object) -> str:
     """A stored sentence of the product's own with its times on the page's clock."""
-    return wording.told("" if value is None else str(value), clock.wall())
+    return show_stored_times("" if value is None else str(value), clock.wall())
 
 
 @register.filter
 def size(value: int | None) -> str:
-    return wording.size(value)
+    return format_size(value)
 
 
 @register.filter
 def number(value: int | None) -> str:
-    return wording.number(value)
+    return format_number(value)
 
 
 @register.filter
 def duration(value: float | None) -> str:
-    return wording.duration(value)
+    return format_duration(value)
 
 
 @register.filter
@@ -181,7 +194,7 @@ def money(value: Money | None) -> str:
     """A sum of money; what could not be priced is said, never counted as $0."""
     if value is None:
         return "—"
-    amount = wording.money(value.amount)
+    amount = format_money(value.amount)
     return f"≥ {amount}" if value.at_least else amount
 
 
@@ -189,7 +202,7 @@ def money(value: Money | None) -> str:
 def count(value: int, word: str) -> str:
     """`3|count:"step"` → `3 steps`; a plural of its own after a comma: `"reply,replies"`."""
     one, _, many = word.partition(",")
-    return wording.plural(value, one, many or None)
+    return format_count(value, one, many or None)
 
 
 @register.filter
@@ -199,10 +212,10 @@ def spaced(value: object) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def desk(context: template.Context) -> frame.Desk:
+def desk(context: template.Context) -> Header:
     """The header of every page."""
     request = context.get("request")
-    return frame.desk(request) if request is not None else frame.Desk()
+    return build_header(request) if request is not None else Header()
 
 
 @register.filter
@@ -216,7 +229,7 @@ def task_state(state: str, wait: WaitReason | None, task_id: str) -> SafeString:
     """A task's signal; one that waits for a person is held, in the words of its hold reason."""
     if state != "waiting":
         return signal(state)
-    found = signals.of_waiting_task(wait, task_id)
+    found = describe_waiting_task(wait, task_id)
     return signal(found.state, found.word)
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from agents.models import AuditEvent, Job, JournalFile
-from dashboard import binding
+from dashboard.decisions.binding import unseal_binding
 from journal import clock
 from tests.builders import fleet
 from tests.builders.fleet import rows
@@ -85,7 +85,7 @@ def test_a_decision_expires_when_the_page_said_not_a_whole_time_after_it_was_sen
     client = signed_in("operator")
     opened = clock.wall()
     page = text(client.get(held("decide", "replay")))
-    said = binding.unseal(sealed(page)).expires_at
+    said = unseal_binding(sealed(page)).expires_at
     monkeypatch.setattr(clock, "wall", lambda: said - timedelta(seconds=1))
     assert client.post(held("decide", "replay"), form(page)).status_code == 302
     job = Job.objects.get()

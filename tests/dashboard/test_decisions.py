@@ -8,9 +8,9 @@ import pytest
 from django.urls import reverse
 
 from agents.models import AuditEvent, Job, PendingIntent
-from dashboard import binding
-from dashboard.pages import payload
-from dashboard.pages.verbs import verb_of
+from dashboard.choices import choose_verb
+from dashboard.decisions.binding import make_binding, seal_binding, unseal_binding
+from dashboard.steps import payload
 from journal import clock
 from journal.reader import stored
 from tests.dashboard.conftest import KINDS, form
@@ -63,7 +63,9 @@ def test_a_replay_at_a_provider_without_keys_promises_nothing_of_a_key(held):
     assert "under the stored key" not in page
     assert "recognise the key" not in page
     assert "The provider takes no key, so nothing tells it that this is the same request again." in page
-    assert verb_of("replay", "mutating").does.startswith("Sends the stored bytes again, under the stored key. Where")
+    assert choose_verb("replay", "mutating").does.startswith(
+        "Sends the stored bytes again, under the stored key. Where"
+    )
 
 
 def test_a_post_makes_one_job_and_the_same_post_again_makes_none(held):
@@ -157,7 +159,7 @@ def test_that_an_intent_was_looked_at_again_is_no_change_of_its_page(held):
 
 
 def test_a_binding_survives_any_task_id():
-    made = binding.make(
+    made = make_binding(
         journal_id=1,
         task_id="a\udcff/\u202e",
         step_index=0,
@@ -167,4 +169,4 @@ def test_a_binding_survives_any_task_id():
         dispatches=1,
         user_id=1,
     )
-    assert binding.unseal(binding.seal(made)) == made
+    assert unseal_binding(seal_binding(made)) == made

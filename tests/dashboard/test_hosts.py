@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dashboard.middleware import CONTENT_SECURITY_POLICY, host_name
+from dashboard.middleware import CONTENT_SECURITY_POLICY, parse_host
 
 pytestmark = pytest.mark.django_db
 
@@ -60,10 +60,10 @@ def test_the_configured_hosts_are_answered_on_any_port(client, host):
 
 
 def test_the_host_of_a_header_is_read_without_its_port():
-    assert host_name("[::1]:8000") == "[::1]"
-    assert host_name("Desk.Example.org:443") == "desk.example.org"
-    assert host_name("a:b:c") == ""
-    assert host_name("localhost:99999") == ""
+    assert parse_host("[::1]:8000") == "[::1]"
+    assert parse_host("Desk.Example.org:443") == "desk.example.org"
+    assert parse_host("a:b:c") == ""
+    assert parse_host("localhost:99999") == ""
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.access import login_link
-from dashboard.log_lines import LogLine
+from dashboard.ui.safe_text import LogLine
 
 pytestmark = pytest.mark.django_db
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard import addresses, binding
-from dashboard.forms import ReasonForm
+from dashboard.decisions.binding import make_binding, seal_binding
+from dashboard.ui.forms import ReasonForm
+from dashboard.ui.url_converters import decode_task_id, encode_task_id
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.ladder import signed_in, text
@@ -41,13 +42,13 @@ def test_a_task_whose_parent_has_too_long_an_id_opens_and_the_parent_is_a_404(da
 
 def test_the_longest_id_of_the_runtime_has_an_address_of_its_own():
     longest = "\U0001f600" * 512
-    assert addresses.decode(addresses.encode(longest)) == longest
+    assert decode_task_id(encode_task_id(longest)) == longest
     with pytest.raises(ValueError, match="Not a task's address"):
-        addresses.decode(addresses.encode(LONG))
+        decode_task_id(encode_task_id(LONG))
 
 
 def test_a_task_with_the_longest_id_can_be_decided():
-    made = binding.make(
+    made = make_binding(
         journal_id=1,
         task_id="\U0001f600" * 512,
         step_index=0,
@@ -57,4 +58,4 @@ def test_a_task_with_the_longest_id_can_be_decided():
         dispatches=1,
         user_id=1,
     )
-    assert ReasonForm({"binding": binding.seal(made), "reason": "x"}).is_valid()
+    assert ReasonForm({"binding": seal_binding(made), "reason": "x"}).is_valid()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from dashboard.axis import Axis
+from dashboard.timeline.axis import Axis
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.ladder import signed_in

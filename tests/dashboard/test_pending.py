@@ -9,7 +9,7 @@ import pytest
 
 from agents.fleet.queries import list_pending
 from agents.models import JournalFile, PendingIntent
-from dashboard.pages import pending as pending_page
+from dashboard import pending
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import NOW
@@ -140,7 +140,7 @@ def test_the_oldest_of_all_journals_stands_first_and_open_and_the_rest_is_folded
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_page_follows_page_and_each_intent_stands_on_one(two_journals, monkeypatch, limit):
-    monkeypatch.setattr(pending_page, "LIMIT", limit)
+    monkeypatch.setattr(pending, "LIMIT", limit)
     client, url, found = signed_in(), "/pending/", []
     while url:
         page = text(client.get(url))
@@ -152,7 +152,7 @@ def test_page_follows_page_and_each_intent_stands_on_one(two_journals, monkeypat
 
 
 def test_a_later_page_follows_itself_and_never_turns_into_the_first(two_journals, monkeypatch):
-    monkeypatch.setattr(pending_page, "LIMIT", 3)
+    monkeypatch.setattr(pending, "LIMIT", 3)
     client = signed_in()
     url = links(text(client.get("/pending/")))["More intents"]
     page = text(client.get(url))
@@ -162,7 +162,7 @@ def test_a_later_page_follows_itself_and_never_turns_into_the_first(two_journals
 
 
 def test_a_page_whose_intents_were_settled_meanwhile_is_not_called_an_empty_queue(two_journals, monkeypatch):
-    monkeypatch.setattr(pending_page, "LIMIT", 7)
+    monkeypatch.setattr(pending, "LIMIT", 7)
     url = links(text(signed_in().get("/pending/")))["More intents"]
     PendingIntent.objects.filter(state="foreign").delete()
     page = text(signed_in().get(url))

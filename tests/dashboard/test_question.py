@@ -11,7 +11,7 @@ import pytest
 from django.urls import reverse
 
 from agents.models import AuditEvent, Job
-from dashboard.forms import ReasonForm
+from dashboard.ui.forms import ReasonForm
 from journal import Journal, Request, clock, env, http_tool, tool
 from journal.errors import StepHeld, StepWaiting
 from tests.builders import fleet

@@ -93,9 +93,9 @@ def test_a_warning_above_the_critical_mark_stops_the_start(tmp_path):
 
 
 def test_the_secret_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
-    folder = secret_key.data_folder(tmp_path / "new" / "data")
-    first = secret_key.secret_key(folder)
-    assert secret_key.secret_key(folder) == first
+    folder = secret_key.make_data_folder(tmp_path / "new" / "data")
+    first = secret_key.load_secret_key(folder)
+    assert secret_key.load_secret_key(folder) == first
     assert len(first) >= 64
     assert stat.S_IMODE((folder / "secret-key").stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -104,7 +104,8 @@ def test_the_secret_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
 
 def test_processes_that_start_together_agree_on_one_secret_key(tmp_path):
     program = (
-        "import sys, pathlib; from dashboard import secret_key as s; print(s.secret_key(pathlib.Path(sys.argv[1])))"
+        "import sys, pathlib; from dashboard.secret_key import load_secret_key; "
+        "print(load_secret_key(pathlib.Path(sys.argv[1])))"
     )
     running = [
         subprocess.Popen(
@@ -118,16 +119,16 @@ def test_processes_that_start_together_agree_on_one_secret_key(tmp_path):
 
 
 def test_a_secret_key_others_can_read_is_refused(tmp_path):
-    secret_key.secret_key(tmp_path)
+    secret_key.load_secret_key(tmp_path)
     (tmp_path / "secret-key").chmod(0o644)
     with pytest.raises(ImproperlyConfigured, match="0644"):
-        secret_key.secret_key(tmp_path)
+        secret_key.load_secret_key(tmp_path)
 
 
 def test_an_empty_secret_key_file_is_refused(tmp_path):
     Path(tmp_path / "secret-key").touch(mode=0o600)
     with pytest.raises(ImproperlyConfigured, match="holds no key"):
-        secret_key.secret_key(tmp_path)
+        secret_key.load_secret_key(tmp_path)
 
 
 def test_jobs_are_fetched_only_when_they_can_start_and_run_at_most_once_by_themselves():

@@ -17,7 +17,7 @@ from django.test import Client
 
 from agents.access import login_link, roles
 from agents.models import AuditEvent, LoginLink
-from dashboard import access
+from dashboard.ui.access import require_role
 
 pytestmark = pytest.mark.django_db
 
@@ -176,7 +176,7 @@ def test_migrating_makes_the_four_groups():
 
 
 def test_a_view_refuses_a_lower_role_with_a_page_that_says_what_is_needed(rf, ana):
-    @access.require_role("operator")
+    @require_role("operator")
     def view(request):
         return HttpResponse("in")
 

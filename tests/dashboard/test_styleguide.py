@@ -7,7 +7,7 @@ from django.conf import settings as project
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from dashboard.views.styleguide import styleguide
+from dashboard.styleguide.page import show_style_guide
 from tests.builders.fleet import a_person
 from tests.dashboard.ladder import signed_in
 
@@ -18,7 +18,7 @@ def test_every_part_renders_in_every_state_where_debug_is_on(settings, monkeypat
     settings.DEBUG = True
     request = RequestFactory().get("/styleguide/")
     request.user = a_person("ada", "viewer")
-    response = styleguide(request)
+    response = show_style_guide(request)
     assert isinstance(response, HttpResponse)
     page = response.content.decode()
     assert "U+202E" in page

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.pages import task as task_page
-from dashboard.pages.opening import open_journal
+from dashboard.journal_page import open_journal
+from dashboard.tasks.task import build_task_page, digest_task
 from tests.builders import fleet
 from tests.dashboard.conftest import HOSTILE
 from tests.dashboard.ladder import signed_in
@@ -20,8 +20,8 @@ def test_what_is_written_while_a_page_is_made_is_on_the_next_poll(small_fleet):
     assert found is not None
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
         connection.execute("UPDATE agent_task SET status = 'completed' WHERE task_id = ?", (HOSTILE,))
-    version = task_page.version(opened, found)
-    page = task_page.build(opened, found, after=-1, reveal=False, version=version)
+    version = digest_task(opened, found)
+    page = build_task_page(opened, found, after=-1, reveal=False, version=version)
     assert page.state == "waiting"
     headers = {"HX-Request": "true", "HX-Target": "task-timeline"}
     poll = signed_in().get(f"{small_fleet.task(HOSTILE)}?version={page.version}", headers=headers)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from django.urls import reverse
 
-from dashboard import addresses
+from dashboard.ui.url_converters import decode_task_id, encode_task_id
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
@@ -138,7 +138,7 @@ def test_a_finished_task_does_not_poll_and_an_unfinished_one_does(small_fleet):
 
 @pytest.mark.parametrize("task_id", ["a/b", "what?", "x#y", "..", " ", "", "é", "\u202e", "a" * 300, "-", "%2F"])
 def test_any_task_id_has_one_address(task_id):
-    assert addresses.decode(addresses.encode(task_id)) == task_id
+    assert decode_task_id(encode_task_id(task_id)) == task_id
 
 
 @pytest.mark.parametrize("part", ["zzz=", "!!", "a", "YQ==", "/w", "Zm9", quote("ä"), "A" * 5000])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard import timeline
-from dashboard.axis import LEFT, MAX_FOLDS, RIGHT, Axis
-from dashboard.spans import Span, spans_of, took
+from dashboard.timeline.axis import LEFT, MAX_FOLDS, RIGHT, Axis
+from dashboard.timeline.layout import count_reuses, lay_out_bar, lay_out_frame
+from dashboard.timeline.spans import Span, measure_duration, measure_spans
 from journal.models import Attempt, Boot, Run, Step
 
 START = datetime(2026, 11, 1, 10, tzinfo=UTC)
@@ -57,9 +57,9 @@ def test_labels_of_notches_side_by_side_have_one_unit_and_the_whole_length_on_ho
 
 
 def test_no_time_at_all_draws_nothing():
-    frame = timeline.frame([], [], live=None, now=START, running=False, open_=False)
+    frame = lay_out_frame([], [], live=None, now=START, running=False, open_=False)
     assert frame.axis.place(0) == LEFT
-    assert timeline.bar([], frame.axis) is None
+    assert lay_out_bar([], frame.axis) is None
 
 
 def boot(number: int, start: float, end: float | None, ended: str | None, role: str = "agent") -> Boot:
@@ -72,7 +72,7 @@ def spans(*pairs: tuple[float, float]) -> list[Span]:
 
 def test_a_restart_is_a_line_where_the_daemon_died():
     boots = [boot(1, -5, 6, "SIGKILL"), boot(2, 8, None, None)]
-    frame = timeline.frame(spans((0, 6), (8, 10)), boots, live=2, now=at(20), running=False, open_=False)
+    frame = lay_out_frame(spans((0, 6), (8, 10)), boots, live=2, now=at(20), running=False, open_=False)
     assert [restart.flag for restart in frame.restarts] == ["SIGKILL · boot 1 → 2"]
     assert percent(frame.restarts[0].x) == pytest.approx(frame.axis.place(at(6).timestamp()), abs=0.001)
 
@@ -85,26 +85,26 @@ def test_only_agents_restart_and_only_while_the_task_lived():
         boot(4, 8, 900, "SIGKILL"),
         boot(5, 901, None, None),
     ]
-    frame = timeline.frame(spans((0, 6), (8, 10)), boots, live=5, now=at(1000), running=False, open_=False)
+    frame = lay_out_frame(spans((0, 6), (8, 10)), boots, live=5, now=at(1000), running=False, open_=False)
     assert [restart.flag for restart in frame.restarts] == ["exit 1 · boot 2 → 4"]
 
 
 def test_a_crashed_task_shows_the_death_nobody_followed():
     boots = [boot(1, -5, 30, "out of memory")]
-    frame = timeline.frame(spans((0, 6)), boots, live=None, now=at(60), running=False, open_=True)
+    frame = lay_out_frame(spans((0, 6)), boots, live=None, now=at(60), running=False, open_=True)
     assert [restart.flag for restart in frame.restarts] == ["out of memory · boot 1, not restarted"]
 
 
 def test_flags_close_together_take_different_tiers():
     boots = [boot(n, n * 2.0, n * 2.0 + 1, "SIGKILL") for n in range(1, 4)]
-    frame = timeline.frame(spans((0, 100)), boots, live=None, now=at(100), running=False, open_=False)
+    frame = lay_out_frame(spans((0, 100)), boots, live=None, now=at(100), running=False, open_=False)
     assert len({restart.y for restart in frame.restarts}) == 3
 
 
 def test_a_flag_that_is_written_to_the_left_takes_another_tier_than_the_one_it_would_cover():
     boots = [boot(n, 60.0 * n - 60, 60.0 * n, "SIGKILL") for n in (1, 2)]
     boots += [boot(3, 120, 155, "SIGKILL"), boot(4, 156, None, None)]
-    frame = timeline.frame(spans((0, 200)), boots, live=4, now=at(200), running=False, open_=False)
+    frame = lay_out_frame(spans((0, 200)), boots, live=4, now=at(200), running=False, open_=False)
     first, second, third = frame.restarts
     assert (second.anchor, third.anchor) == ("start", "end")
     assert first.y == second.y != third.y
@@ -112,7 +112,7 @@ def test_a_flag_that_is_written_to_the_left_takes_another_tier_than_the_one_it_w
 
 def test_no_label_of_the_axis_stands_under_a_restart():
     boots = [boot(1, -5, 5, "SIGKILL"), boot(2, 5, None, None)]
-    frame = timeline.frame(spans((0, 10)), boots, live=2, now=at(10), running=False, open_=False)
+    frame = lay_out_frame(spans((0, 10)), boots, live=2, now=at(10), running=False, open_=False)
     line = percent(frame.restarts[0].x)
     assert frame.ticks
     assert all(abs(percent(tick.x) - line) > 4 for tick in frame.ticks)
@@ -124,9 +124,9 @@ def a_step(**more: object) -> Step:
 
 def test_an_attempt_without_outcome_ends_where_its_boot_did_and_is_unknown():
     attempt = Attempt("t", 0, 1, 1, at(1), 1.0, "os")
-    (span,) = spans_of(a_step(), [attempt], [], boots=[boot(1, 0, 3, "SIGKILL")], live=2, now=at(60))
+    (span,) = measure_spans(a_step(), [attempt], [], boots=[boot(1, 0, 3, "SIGKILL")], live=2, now=at(60))
     assert (span.end, span.state) == (at(3).timestamp(), "unknown")
-    (span,) = spans_of(a_step(), [attempt], [], boots=[boot(1, 0, None, None)], live=1, now=at(60))
+    (span,) = measure_spans(a_step(), [attempt], [], boots=[boot(1, 0, None, None)], live=1, now=at(60))
     assert (span.end, span.state) == (at(60).timestamp(), "running")
 
 
@@ -134,7 +134,7 @@ def test_an_attempt_without_outcome_ends_where_its_boot_did_and_is_unknown():
 def test_an_attempt_settled_long_after_its_process_died_ends_with_the_process(ended):
     boots = [boot(1, 0, 3 if ended else None, ended), boot(2, 3, None, None)]
     attempt = Attempt("t", 0, 1, 1, at(1), 1.0, "os", at(660), "no_effect", "settled")
-    (span,) = spans_of(a_step(), [attempt], [], boots=boots, live=2, now=at(700))
+    (span,) = measure_spans(a_step(), [attempt], [], boots=boots, live=2, now=at(700))
     assert (span.end, span.state) == (at(3).timestamp(), "no_effect")
 
 
@@ -144,10 +144,10 @@ def test_a_step_took_what_its_attempts_took_together_whoever_ended_them():
     attempts = [killed, replayed]
     boots = [boot(1, 0, 3, "SIGKILL"), boot(2, 50, None, None)]
     for step in (a_step(duration=0.2), a_step(duration=None)):
-        seen = spans_of(step, attempts, [], boots=boots, live=2, now=at(70))
-        assert took(step, attempts, seen) == pytest.approx(2.2)
-    assert took(a_step(duration=0.4), [], spans((0, 9))) == 0.4
-    assert took(a_step(), [], spans((4, 4))) is None
+        seen = measure_spans(step, attempts, [], boots=boots, live=2, now=at(70))
+        assert measure_duration(step, attempts, seen) == pytest.approx(2.2)
+    assert measure_duration(a_step(duration=0.4), [], spans((0, 9))) == 0.4
+    assert measure_duration(a_step(), [], spans((4, 4))) is None
 
 
 def test_the_last_label_of_the_axis_stays_left_of_the_next_column():
@@ -168,5 +168,5 @@ def test_only_runs_after_the_commit_count_as_reuse():
     first = Run("t", 0, 1, at(0), at(6), -1, None)
     second = Run("t", 1, 2, at(8), None, 0, None)
     earlier = Run("t", 2, 1, at(2), None, 0, None)
-    assert timeline.served_by(a_step(committed_boot=1), [first, second, earlier]) == 1
-    assert timeline.served_by(a_step(committed_boot=1), [first]) == 0
+    assert count_reuses(a_step(committed_boot=1), [first, second, earlier]) == 1
+    assert count_reuses(a_step(committed_boot=1), [first]) == 0

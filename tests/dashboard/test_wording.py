@@ -13,8 +13,9 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard import visible, wording
 from dashboard.templatetags.stepkeeper import task_state, tool
+from dashboard.ui.format import format_age, format_duration, format_money, format_size, show_stored_times
+from dashboard.ui.safe_text import mark_attribute, mark_block, mark_line
 from journal.models import WaitReason
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
@@ -35,14 +36,14 @@ NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
     ],
 )
 def test_durations_have_at_most_two_units(seconds, words):
-    assert wording.duration(seconds) == words
+    assert format_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0, "just now"), (14, "14 s ago"), (840, "14 m ago"), (-90, "in 1 m 30 s")]
 )
 def test_times_have_their_age_in_words(seconds, words):
-    assert wording.age(NOW - timedelta(seconds=seconds), NOW) == words
+    assert format_age(NOW - timedelta(seconds=seconds), NOW) == words
 
 
 @pytest.mark.parametrize(
@@ -55,12 +56,12 @@ def test_times_have_their_age_in_words(seconds, words):
 )
 def test_a_time_in_a_sentence_is_on_the_clock_of_every_other(sentence, shown):
     with timezone.override("Asia/Kolkata"):
-        assert wording.told(sentence, NOW) == shown
+        assert show_stored_times(sentence, NOW) == shown
 
 
 @pytest.mark.parametrize(("count", "words"), [(None, "—"), (1, "1 byte"), (1482, "1,482 bytes"), (10**6, "977 KiB")])
 def test_sizes_have_their_unit(count, words):
-    assert wording.size(count) == words
+    assert format_size(count) == words
 
 
 @pytest.mark.parametrize(
@@ -74,21 +75,21 @@ def test_sizes_have_their_unit(count, words):
     ],
 )
 def test_an_unknown_price_is_never_zero(amount, words):
-    assert wording.money(None if amount is None else Decimal(amount)) == words
+    assert format_money(None if amount is None else Decimal(amount)) == words
 
 
 @given(st.text())
 def test_no_text_reorders_hides_or_becomes_markup(text):
-    shown = visible.line(text) + visible.block(text)
+    shown = mark_line(text) + mark_block(text)
     plain = re.sub(r'<span class="ctl" title="[^"<]*">[^<]*</span>', "", shown)
     assert "<" not in plain
-    for each in (shown, visible.plain(text)):
+    for each in (shown, mark_attribute(text)):
         assert not re.search("[\x00-\x08\x0b-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", each)
 
 
 def test_what_a_limit_cuts_off_is_counted():
-    assert "… 996 more characters" in visible.line("x" * 1000, 4)
-    assert visible.line("x" * 4, 4) == "xxxx"
+    assert "… 996 more characters" in mark_line("x" * 1000, 4)
+    assert mark_line("x" * 4, 4) == "xxxx"
 
 
 def test_a_tools_name_stands_whole_on_hover_where_its_cell_cuts_it():
@@ -100,7 +101,7 @@ def test_a_tools_name_stands_whole_on_hover_where_its_cell_cuts_it():
 
 
 def test_a_byte_that_is_no_text_shows_its_value():
-    assert ">0xFF<" in visible.line("\udcff")
+    assert ">0xFF<" in mark_line("\udcff")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,162 @@
+"""The overview: the state in words, four tiles that are links, then what changed last."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from agents.fleet.queries import load_overview
+from agents.fleet.summaries import AgentLine, Overview, TaskLine
+from agents.models import JournalFile
+from dashboard.ui.access import can_decide, can_see_payloads, require_role
+from dashboard.ui.format import format_count, format_money, format_size
+from dashboard.ui.render import page_or_part
+
+MOST_AGENTS = 12  # those that need a person come first; the rest stands on the journals page
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number with its unit, a link to where it comes from."""
+
+    name: str
+    figure: str
+    note: str
+    href: str
+    waits: bool = False
+    oldest: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One agent; in the demo with its kill button and its story."""
+
+    line: AgentLine
+    href: str
+    kill_href: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """The demo's sentence about one agent, linked to the page that shows it."""
+
+    agent: str
+    text: str
+    href: str
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewPage:
+    """What the overview shows."""
+
+    now: Overview
+    tiles: tuple[Tile, ...]
+    agents: tuple[AgentRow, ...]
+    story: tuple[StoryLine, ...]
+    recent: tuple[TaskLine, ...]
+    demo: bool
+    version: str
+    reveal: bool
+
+    @property
+    def more_agents(self) -> int:
+        return len(self.now.agents) - len(self.agents)
+
+    @property
+    def alerts_word(self) -> str:
+        return f"{format_count(self.now.alerts_open, 'alert')} open"
+
+    @property
+    def journals_word(self) -> str:
+        return f"{format_count(self.now.journals_bad, 'journal')} cannot be read"
+
+
+def build_overview_page(*, decides: bool, reveal: bool) -> OverviewPage:
+    """The fleet as the index knows it, with the demo's story where the demo runs."""
+    now = load_overview()
+    demo = bool(settings.STEPKEEPER_DEMO)
+    story = _build_story() if demo else ()
+    agents = tuple(
+        AgentRow(
+            line,
+            f"{reverse('tasks')}?{urlencode({'agent': line.agent})}",
+            reverse("kill", args=[line.agent]) if demo and decides and line.agent in _list_demo_agents() else "",
+        )
+        for line in now.agents[:MOST_AGENTS]
+    )
+    tiles = _build_tiles(now)
+    return OverviewPage(now, tiles, agents, story, now.recent, demo, _digest_overview(now, tiles, story), reveal)
+
+
+def _build_tiles(now: Overview) -> tuple[Tile, ...]:
+    oldest = now.oldest_held_at or now.oldest_pending_at
+    since = (
+        (f"of {now.pending}; oldest" if oldest else f"of {now.pending} open") if now.pending else "no intent is open"
+    )
+    saved = (
+        f"saved by resume: {format_money(now.saved_today.amount)}"
+        if now.saved_tokens_today
+        else "nothing served twice yet"
+    )
+    spent = format_money(now.spent_today.amount)
+    if now.journals_foreign:
+        spent = spent if now.journals_ours or now.tokens_today else "unknown"
+        saved += f"; {format_count(now.journals_foreign, 'journal')} of other makers: unknown"
+    disk, note = "—", "no sample yet"
+    if now.disk:
+        disk = f"{now.disk.used_percent:.0f} %"
+        note = f"{format_size(now.disk.free_bytes)} free on {now.disk.mount}"
+    agents = f"{len(now.agents)}"
+    broken = [f"{count} {word}" for count, word in ((now.crashed, "crashed"), (now.hung, "hung")) if count]
+    return (
+        Tile("waits for you", str(now.held), since, reverse("pending"), waits=now.held > 0, oldest=oldest),
+        Tile("agents", agents, ", ".join([f"{now.working} working", f"{now.idle} idle", *broken]), reverse("journals")),
+        Tile("spent today", spent, saved, reverse("spend")),
+        Tile("disk", disk, note, reverse("disk"), waits=bool(now.disk and now.disk.level != "ok")),
+    )
+
+
+def _build_story() -> tuple[StoryLine, ...]:
+    # The demo is not there where it does not run: it is imported only then.
+    from agents.demo import story
+
+    told = story.sentences()
+    known = dict(JournalFile.objects.filter(path__in={one.journal_path for one in told}).values_list("path", "pk"))
+    lines = []
+    for sentence in told:
+        href, journal_id = "", known.get(sentence.journal_path)
+        if journal_id is not None and sentence.task_id is not None:
+            href = reverse("task", args=[journal_id, sentence.task_id])
+            if sentence.step_index is not None and sentence.waits:
+                href = reverse("step", args=[journal_id, sentence.task_id, sentence.step_index])
+        lines.append(StoryLine(sentence.agent, sentence.text, href, sentence.waits))
+    return tuple(lines)
+
+
+def _list_demo_agents() -> tuple[str, ...]:
+    from agents.demo import story
+
+    return story.agents()
+
+
+def _digest_overview(now: Overview, tiles: tuple[Tile, ...], story: tuple[StoryLine, ...]) -> str:
+    # Ages move by themselves, and the age of the index stands in the pulse.
+    told = repr((now.sentence, now.agents, now.recent, now.alerts_open, now.journals_bad, tiles, story))
+    return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+@require_safe
+@require_role("viewer")
+def show_overview(request: HttpRequest) -> HttpResponse:
+    """The fleet in words first."""
+    page = build_overview_page(decides=can_decide(request.user), reveal=can_see_payloads(request.user))
+    parts = {"overview-now": "overview/_now.html"}
+    return page_or_part(request, "overview/page.html", page, parts=parts, version=page.version)

@@ -1,1 +1,0 @@
-"""One module a page: its context as a class, and the function that reads it."""

@@ -1,0 +1,130 @@
+"""The queue of pending intents: the oldest on top with its whole story, the rest folded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from agents.fleet import queries
+from agents.fleet.queries import list_pending
+from agents.fleet.summaries import IntentLine
+from agents.models.pending_intent import FOREIGN
+from dashboard.choices import Offered, offer_line_choices
+from dashboard.timeline.status import lower_first
+from dashboard.ui.access import can_decide, can_see_payloads, require_role
+from dashboard.ui.format import describe_key_window
+from dashboard.ui.render import digest_shown, make_page_href, page_or_part
+from dashboard.ui.url_converters import encode_task_id
+from journal import clock
+from journal.hold_reasons import HOLD_REASONS, HoldReason
+
+LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One intent of the queue."""
+
+    line: IntentLine
+    hold: HoldReason | None
+    state: str
+    word: str
+    window: str
+    offered: Offered | None
+    anchor: str
+    more: str
+
+    @property
+    def recovery(self) -> str:
+        """What recovery would do next, by itself."""
+        if self.line.state == FOREIGN:
+            return "nothing: recovery leaves journals of other makers alone."
+        if self.line.needs_person:
+            return "nothing by itself: no machine may decide this."
+        return self.line.next_sentence or self.line.next_action or "look at it when its agent starts."
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """The queue: what waits for a person first, then what time or recovery settles, then what other makers wrote.
+
+    `sentence` is about all of it, not about this page of it; `first_href` is empty on the first page.
+    """
+
+    held: tuple[Waiting, ...]
+    others: tuple[Waiting, ...]
+    foreign: tuple[Waiting, ...]
+    sentence: str
+    href: str
+    next_href: str
+    first_href: str
+    version: str
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.held and not self.others and not self.foreign
+
+
+def build_pending_page(*, decides: bool, reveal: bool, after: str) -> PendingPage:
+    """A page of the pending intents of all journals. Raises ValueError for a cursor that is none."""
+    now = clock.wall()
+    page, held, url = list_pending(after=after, limit=LIMIT), queries.count_held(), reverse("pending")
+    waiting = tuple(_build_waiting(line, now, decides=decides, reveal=reveal) for line in page.items)
+    return PendingPage(
+        held=tuple(each for each in waiting if each.line.needs_person),
+        others=tuple(each for each in waiting if not each.line.needs_person and each.line.state != FOREIGN),
+        foreign=tuple(each for each in waiting if each.line.state == FOREIGN),
+        sentence=_describe_queue(held, others=bool(after or waiting)),
+        href=make_page_href(url, after),
+        next_href=make_page_href(url, page.next_cursor) if page.next_cursor else "",
+        first_href=url if after else "",
+        version=digest_shown(page, held),
+    )
+
+
+def _build_waiting(line: IntentLine, now: datetime, *, decides: bool, reveal: bool) -> Waiting:
+    hold = HOLD_REASONS.get(line.hold_reason)
+    until = line.window_left_until
+    word = {
+        "held": f"held: {lower_first(hold.label) if hold else line.hold_reason.replace('_', ' ')}",
+        "in_flight": "its agent is at it",
+        "waiting": "due later",
+        "unresolved": "outcome unknown",
+        "foreign": "pending; outcome unknown",
+    }.get(line.state, line.state.replace("_", " "))
+    return Waiting(
+        line=line,
+        hold=hold if line.needs_person else None,
+        state=line.state,
+        word=word,
+        window=describe_key_window(line.window_text, (until - now).total_seconds() if until else None),
+        offered=offer_line_choices(line) if decides else None,
+        more=f"{line.why.removeprefix(hold.sentence if hold else '')} {line.detail if reveal else ''}".strip(),
+        anchor=f"{encode_task_id(line.task_id)}-{line.step_index}",
+    )
+
+
+def _describe_queue(held: int, *, others: bool) -> str:
+    if not held:
+        return "Nothing waits for you." if others else "Nothing is pending."
+    return "One intent waits for you." if held == 1 else f"{held:,} intents wait for you."
+
+
+@require_safe
+@require_role("viewer")
+def show_pending(request: HttpRequest) -> HttpResponse:
+    """All journals, oldest first."""
+    try:
+        page = build_pending_page(
+            decides=can_decide(request.user),
+            reveal=can_see_payloads(request.user),
+            after=request.GET.get("after", ""),
+        )
+    except ValueError as error:
+        raise Http404(str(error)) from error
+    parts = {"pending-queue": "pending/_queue.html"}
+    return page_or_part(request, "pending/page.html", page, parts=parts, version=page.version)

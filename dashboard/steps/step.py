@@ -1,0 +1,287 @@
+"""A step's page: journal says · provider says · verdict, then the bytes and every attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from agents.access import audit
+from agents.decisions.allowed import ENDED, offer_for_step
+from agents.index import prices
+from agents.index.expired_approvals import expiry_sentence
+from agents.models import Job, PendingIntent
+from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
+from dashboard.choices import Offered, offer_step_choices
+from dashboard.derived_holds import derive_step_hold, load_hold_reasons
+from dashboard.journal_page import Opened, with_journal
+from dashboard.steps import payload
+from dashboard.steps.attempt_line import AttemptLine, build_attempt_line
+from dashboard.steps.payload import (
+    Equality,
+    SentRequest,
+    ShownPayload,
+    build_payload,
+    build_sent_request,
+    prove_key,
+    prove_payload,
+    shorten_error,
+)
+from dashboard.tasks.rows import describe_decision
+from dashboard.tasks.task import digest_opened
+from dashboard.tasks.usage import Usage, sum_usage
+from dashboard.tasks.words import describe_divergence
+from dashboard.timeline.layout import count_reuses
+from dashboard.timeline.spans import measure_duration, measure_spans
+from dashboard.timeline.status import describe_step
+from dashboard.ui.access import can_decide, can_see_payloads, require_role
+from dashboard.ui.format import describe_key_window
+from dashboard.ui.forms import PAYLOADS, parse_payload_name
+from dashboard.ui.render import page_or_part
+from journal.hold_reasons import HOLD_REASONS, HoldReason
+from journal.models import Decision, Evidence, ModelCall, Step
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """One provider response of a model step: its disjoint buckets and its price."""
+
+    call: ModelCall
+    used: Usage
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepPage:
+    """What the step's page shows. Content is empty for people who may not see payloads; proofs are not."""
+
+    journal_id: int
+    agent: str
+    foreign: bool
+    step: Step
+    state: str
+    word: str
+    hold: HoldReason | None
+    lapsed: str
+    diverging: str
+    reveal: bool
+    can_decide: bool
+    arguments: ShownPayload | None
+    output: ShownPayload | None
+    request: SentRequest | None
+    key: Equality
+    proof: Equality
+    error: str
+    attempts: tuple[AttemptLine, ...]
+    evidence: tuple[Evidence, ...]
+    decisions: tuple[tuple[Decision, str], ...]
+    calls: tuple[CallLine, ...]
+    intent: PendingIntent | None
+    offered: Offered | None
+    decidable: bool
+    job: Job | None
+    window: str
+    until: datetime | None
+    took: float | None
+    version: str
+    polls: bool
+    show_all: str
+    now: datetime
+
+    @property
+    def href(self) -> str:
+        """The page's own address, with what was asked to be shown whole."""
+        here = reverse("step", args=[self.journal_id, self.step.task_id, self.step.step_index])
+        return here + (f"?all={self.show_all}" if self.show_all else "")
+
+    @property
+    def settled(self) -> bool:
+        """Whether the step has ended, in our words: another maker's may mean anything."""
+        return self.step.status in ("committed", "failed", "abandoned")
+
+    @property
+    def task_href(self) -> str:
+        return reverse("task", args=[self.journal_id, self.step.task_id])
+
+    @property
+    def last_evidence(self) -> Evidence | None:
+        return self.evidence[-1] if self.evidence else None
+
+    @property
+    def last_attempt(self) -> AttemptLine | None:
+        return self.attempts[-1] if self.attempts else None
+
+
+def build_step_page(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: str) -> StepPage:
+    """Everything the journal, the index and the jobs say of one step."""
+    reader, task_id, index = opened.reader, step.task_id, step.step_index
+    lapsed = expiry_sentence(step, opened.now)
+    step = derive_step_hold(opened, step, load_hold_reasons(opened, task_id))
+    attempts, calls = list(reader.attempts(task_id, index)), list(reader.model_calls(task_id, index))
+    served = count_reuses(step, list(reader.runs(task_id)))
+    signal = describe_step(step, attempts, live=opened.live, served=served, now=opened.now)
+    spans = measure_spans(step, attempts, calls, boots=opened.boots, live=opened.live, now=opened.now)
+    arguments, output = build_payloads(step, reveal=reveal, show_all=show_all)
+    frozen = reader.request(task_id, index, cap=payload.REQUEST)
+    proof = prove_payload(step, arguments, frozen)
+    intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
+    job, pending = find_newest_job(opened, step), step.status == "pending"
+    under_way = job.kind if job and job.is_open else ""
+    may_be_decided = pending and under_way != DECISION
+    offered = _offer_choices(opened, step, signal.state, asked=under_way == QUERY_STATUS) if may_be_decided else None
+    return StepPage(
+        journal_id=opened.file.pk,
+        agent=opened.name,
+        foreign=opened.file.is_foreign,
+        step=step,
+        state=signal.state,
+        word=signal.word,
+        hold=_find_hold(opened, step) if pending else None,
+        lapsed=lapsed,
+        diverging=_describe_divergence(opened, step, reveal=reveal),
+        reveal=reveal,
+        can_decide=decides,
+        arguments=arguments,
+        output=output,
+        request=build_sent_request(frozen, proof, reveal=reveal, all_=show_all == "body") if frozen else None,
+        key=prove_key(step, arguments),
+        proof=proof,
+        error=shorten_error(step.error_json) if reveal else "",
+        attempts=tuple(build_attempt_line(attempt, opened, step, reveal=reveal) for attempt in attempts),
+        evidence=tuple(reader.evidence(task_id, index)),
+        decisions=tuple((decision, describe_decision(decision)) for decision in reader.decisions(task_id, index)),
+        calls=tuple(_build_call_line(call) for call in calls),
+        intent=intent,
+        offered=offered if decides else None,
+        decidable=offered is not None,
+        job=job if under_way or pending else None,
+        window=describe_window(intent, opened.now) if intent and not opened.file.is_foreign else "",
+        until=intent.window_left_until if intent else None,
+        took=measure_duration(step, attempts, spans),
+        version=digest_step(opened, step, job),
+        polls=pending,
+        show_all=show_all,
+        now=opened.now,
+    )
+
+
+def _find_hold(opened: Opened, step: Step) -> HoldReason | None:
+    """Why the step is held. What the code of an ended task asks for matters no more: none of it runs."""
+    task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
+    return None if task is not None and task.status in ENDED else HOLD_REASONS.get(step.hold_reason or "")
+
+
+def _describe_divergence(opened: Opened, step: Step, *, reveal: bool) -> str:
+    task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
+    if task is None or task.status != "waiting":
+        return ""
+    said = describe_divergence(step, reveal=reveal)
+    return f"{said[:1].upper()}{said[1:]} {HOLD_REASONS['diverged'].advice}"
+
+
+def _offer_choices(opened: Opened, step: Step, state: str, *, asked: bool) -> Offered | None:
+    if opened.file.dialect != "stepkeeper" or opened.file.undecidable:
+        return None
+    return offer_step_choices(opened.file.pk, step, offer_for_step(opened.reader, step), state=state, asked=asked)
+
+
+def describe_window(intent: PendingIntent | None, now: datetime) -> str:
+    """For how long the provider surely still knows the key, in words."""
+    until = intent.window_left_until if intent else None
+    return describe_key_window(intent.window_text if intent else "", (until - now).total_seconds() if until else None)
+
+
+def find_newest_job(opened: Opened, step: Step) -> Job | None:
+    """The open decision about this step, else the open question, else the newest job about it."""
+    jobs = Job.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
+    newest = jobs.order_by("-created_at")
+    open_ones = newest.filter(state__in=OPEN_STATES)
+    return open_ones.filter(kind=DECISION).first() or open_ones.first() or newest.first()
+
+
+def digest_step(opened: Opened, step: Step, job: Job | None) -> str:
+    """What a poll compares: the journal, the step's own word, and what jobs and the index say of it."""
+    attempts = opened.reader.attempts(step.task_id, step.step_index) if step.status == "pending" else ()
+    signal = describe_step(step, attempts, live=opened.live, served=0, now=opened.now)
+    intents = PendingIntent.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
+    # Looked at again each half minute: when that was is not shown.
+    told = [{**row, "decided_at": None} for row in intents.values()]
+    return digest_opened(opened, opened.file.kind, signal, job and (job.uuid, job.state, job.sentence), told)
+
+
+def build_payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[ShownPayload | None, ShownPayload | None]:
+    """The stored arguments and output."""
+    arguments = build_payload(
+        "arguments",
+        "Payload",
+        step.arguments_json,
+        step.arguments_bytes,
+        reveal=reveal,
+        all_=show_all == "arguments",
+        odd="arguments_json" in step.odd,
+    )
+    output = build_payload(
+        "output",
+        "Output",
+        step.output_json,
+        step.output_bytes,
+        reveal=reveal,
+        all_=show_all == "output",
+        odd="output_json" in step.odd,
+    )
+    return arguments, output
+
+
+def _build_call_line(call: ModelCall) -> CallLine:
+    _, price = prices.price_call(call)
+    return CallLine(call, sum_usage([call]), price.why or f"{price.model} · {price.tier} · {price.version}")
+
+
+@require_safe
+@require_role("viewer")
+@with_journal
+def show_step(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponse:
+    """Journal says, provider says, verdict; bytes only for people who may see payloads."""
+    found = get_step_or_404(opened, task_id, step_index)
+
+    def build() -> StepPage:
+        return build_step_page(
+            opened,
+            found,
+            reveal=can_see_payloads(request.user),
+            decides=can_decide(request.user),
+            show_all=parse_payload_name(request.GET.get("all")),
+        )
+
+    version = digest_step(opened, found, find_newest_job(opened, found))
+    return page_or_part(request, "steps/step.html", build, parts={"step-now": "steps/_now.html"}, version=version)
+
+
+@require_safe
+@require_role("payload_viewer")
+@with_journal
+def download_payload(request: HttpRequest, opened: Opened, task_id: str, step_index: int, name: str) -> HttpResponse:
+    """The stored bytes of one payload as an attachment, never as something a browser would render."""
+    get_step_or_404(opened, task_id, step_index)
+    wanted = next((one for one in PAYLOADS if one == name), None)
+    data = opened.reader.stored(task_id, step_index, wanted) if wanted else None
+    if data is None:
+        raise Http404("The journal holds no such payload.")
+    audit.record_event(
+        "payload.download", actor=request.user, detail=name, journal=opened.file, task_id=task_id, step_index=step_index
+    )
+    response = HttpResponse(data, content_type="text/plain; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="step-{step_index}-{name}.txt"'
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def get_step_or_404(opened: Opened, task_id: str, step_index: int) -> Step:
+    """The step with its payloads, or 404."""
+    found = opened.reader.step(task_id, step_index)
+    if found is None:
+        raise Http404("No such step in this journal.")
+    return found

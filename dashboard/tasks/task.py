@@ -1,0 +1,218 @@
+"""A task's page: its sentence, its timeline, its children."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from agents.money import Money
+from dashboard.derived_holds import derive_task_wait, list_holds
+from dashboard.journal_page import Opened, with_journal
+from dashboard.tasks.branches import Branch, Group, build_group, derive_task_state, list_branches, sum_costs
+from dashboard.tasks.rows import Row, load_material
+from dashboard.tasks.words import Failure, describe_failure, describe_task
+from dashboard.timeline.layout import Frame, lay_out_frame
+from dashboard.ui.access import can_see_payloads, require_role
+from dashboard.ui.forms import parse_cursor_index
+from dashboard.ui.render import page_or_part
+from journal.models import TaskRow
+
+LIMIT = 200  # steps a page: a live one is sent anew every few seconds
+_LEDGER_LINES = 5
+_TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed
+ENDED = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """One line of the demo forge's own book: a pull request, how often its key was seen and how many it made.
+
+    The title is a payload: empty for people who may not see those.
+    """
+
+    number: int
+    title: str
+    key: str
+    applied_at: datetime
+    requests: int
+    effects: int
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """What the task's page shows. `version` changes exactly when the part would look different."""
+
+    journal_id: int
+    agent: str
+    task: TaskRow
+    state: str
+    href: str
+    sentence: str
+    failure: Failure | None
+    frame: Frame
+    groups: tuple[Group, ...]
+    parent_href: str
+    next_href: str
+    first_href: str
+    own: Money | None
+    children: Money | None
+    tokens: int | None
+    served: int
+    version: str
+    polls: bool
+    more_children: int  # at least so many branches are neither shown nor in `children`
+    now: datetime
+    ledger: tuple[LedgerLine, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.groups[0].rows
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+
+def build_task_page(opened: Opened, task: TaskRow, *, after: int, reveal: bool, version: str) -> TaskPage:
+    """The page of one task from one page of its steps; `reveal` shows what others wrote into it.
+
+    `version` is the one from before the rows are read: what changes meanwhile makes the next poll another.
+    """
+    own = load_material(opened, task.task_id, after=after, limit=LIMIT)
+    below, left = list_branches(opened, task.task_id, limit=LIMIT) if after < 0 else ([], 0)
+    task = derive_task_wait(opened, task, own.steps)
+    shown = [Branch(task, 0, own), *below]
+    frame = _lay_out_frame(opened, task, shown, since=_find_end_before(opened, task.task_id, after))
+    groups = tuple(build_group(opened, each, frame.axis, reveal=reveal) for each in shown)
+    state = derive_task_state(task, opened)
+    polls = state not in ENDED
+    href = reverse("task", args=[opened.file.pk, task.task_id])
+    return TaskPage(
+        journal_id=opened.file.pk,
+        agent=opened.name,
+        task=task,
+        state=state,
+        href=href + (f"?after={after}" if after >= 0 else ""),
+        sentence=_describe_task(state, groups, shown, reveal=reveal),
+        failure=describe_failure(task, reveal=reveal),
+        frame=frame,
+        groups=groups,
+        parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
+        next_href=f"{href}?after={own.last}" if own.more else "",
+        first_href=href if after >= 0 else "",
+        own=groups[0].cost,
+        children=sum_costs(groups[1:]) if len(groups) > 1 else None,
+        tokens=groups[0].tokens,
+        served=sum(row.state == "reused" for row in groups[0].rows),
+        version=version,
+        polls=polls,
+        more_children=left,
+        now=opened.now,
+        ledger=_build_ledger(opened.name, task, opened, reveal=reveal) if settings.STEPKEEPER_DEMO else (),
+    )
+
+
+def _describe_task(state: str, groups: tuple[Group, ...], shown: list[Branch], *, reveal: bool) -> str:
+    own, steps = shown[0], [step for each in shown for step in each.material.steps]
+    return describe_task(
+        own.task,
+        state,
+        groups[0].rows,
+        held=next(((group.task.task_id, row) for group in groups for row in group.rows if row.waits), None),
+        diverged=next((step for step in steps if step.hold_reason == "diverged"), None),
+        total=groups[0].steps,
+        boots=len({run.boot for run in own.material.runs}),
+        reveal=reveal,
+    )
+
+
+def _build_ledger(agent: str, task: TaskRow, opened: Opened, *, reveal: bool) -> tuple[LedgerLine, ...]:
+    # The demo is not there where it does not run: it is imported only then.
+    from agents.demo import story
+    from agents.demo.paths import PULLS
+
+    if agent != PULLS:
+        return ()
+    keys = {step.idempotency_key for step in opened.reader.steps(task.task_id) if step.idempotency_key}
+    return tuple(
+        LedgerLine(
+            line.number,
+            line.title if reveal else "",
+            line.key or "",
+            line.applied_at,
+            line.requests,
+            line.effects,
+            line.key in keys,
+        )
+        for line in story.ledger(first=keys, limit=_LEDGER_LINES)
+    )
+
+
+def digest_task(opened: Opened, task: TaskRow) -> str:
+    """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
+    state = derive_task_state(task, opened)
+    moves = state == "running" or (state == "waiting" and task.wait_kind == "due")
+    held = list_holds(opened) if state not in ENDED else []
+    return digest_opened(opened, held, int(opened.now.timestamp()) // _TICK if moves else 0)
+
+
+def digest_opened(opened: Opened, *told: object) -> str:
+    """The files' signature, who is live, and whatever else a page tells."""
+    said = repr((opened.signature, opened.live, told))
+    return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _find_end_before(opened: Opened, task_id: str, index: int) -> float | None:
+    """When the last step of the page before ended: what happened between two pages stands on the later one."""
+    if index < 0:
+        return None
+    before = load_material(opened, task_id, after=index - 1, limit=1)
+    steps = [step for step in before.steps if step.step_index == index]
+    return max((span.end for step in steps for span in before.spans(step, opened)), default=None)
+
+
+def _lay_out_frame(opened: Opened, task: TaskRow, shown: list[Branch], *, since: float | None) -> Frame:
+    spans = [span for each in shown for step in each.material.steps for span in each.material.spans(step, opened)]
+    marks = [
+        decision.applied_at
+        for each in shown
+        for decisions in each.material.decisions.values()
+        for decision in decisions
+        if decision.applied_at
+    ]
+    state = derive_task_state(task, opened)
+    return lay_out_frame(
+        spans,
+        opened.boots,
+        since=since,
+        marks=marks,
+        live=opened.live,
+        now=opened.now,
+        running=state == "running",
+        open_=state == "crashed",
+    )
+
+
+@require_safe
+@require_role("viewer")
+@with_journal
+def show_task(request: HttpRequest, opened: Opened, task_id: str) -> HttpResponse:
+    """One task's timeline, live while it is unfinished."""
+    found = opened.reader.task(task_id, cap=None)
+    if found is None:
+        raise Http404("No such task in this journal.")
+    after, version = parse_cursor_index(request.GET.get("after")), digest_task(opened, found)
+    return page_or_part(
+        request,
+        "tasks/task.html",
+        lambda: build_task_page(opened, found, after=after, reveal=can_see_payloads(request.user), version=version),
+        parts={"task-timeline": "tasks/_timeline.html"},
+        version=version,
+    )

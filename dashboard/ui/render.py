@@ -1,0 +1,59 @@
+"""One URL, two shapes: the whole page, or the part htmx asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+import zlib
+from urllib.parse import urlencode
+
+
+def page_or_part(
+    request: HttpRequest,
+    template: str,
+    page: DataclassInstance | Callable[[], DataclassInstance],
+    *,
+    parts: Mapping[str, str],
+    version: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Render `template`, or for htmx the part whose root element's id is the request's target.
+
+    `parts` maps that id to the part's template; the first is the answer where htmx names none. A part that already
+    shows `version` gets 204 and stays as it is; a page given as a function is then not even built. A boosted request
+    and a history restore get the whole page.
+    """
+    if _wants_part(request):
+        template = parts.get(request.headers.get("HX-Target", "")) or next(iter(parts.values()))
+    if _wants_part(request) and version and request.GET.get("version") == version:
+        response = HttpResponse(status=204)
+    else:
+        response = render(request, template, {"page": page() if callable(page) else page}, status=status)
+    patch_vary_headers(response, ("HX-Request", "HX-Target"))
+    return response
+
+
+def _wants_part(request: HttpRequest) -> bool:
+    headers = request.headers
+    return (
+        headers.get("HX-Request") == "true"
+        and headers.get("HX-Boosted") != "true"
+        and headers.get("HX-History-Restore-Request") != "true"
+    )
+
+
+def make_page_href(url: str, after: str) -> str:
+    """The address of the page of a list that begins after a cursor; without one, of its first page."""
+    return f"{url}?{urlencode({'after': after})}" if after else url
+
+
+def digest_shown(*told: object) -> str:
+    """What a poll compares: everything the part tells."""
+    return f"{zlib.crc32(repr(told).encode('utf-8', 'backslashreplace')):x}"

@@ -1,0 +1,79 @@
+"""Hostile text made harmless to the eye: controls, bidi marks and invisible characters become visible tokens."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import re
+import unicodedata
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+# Characters that reorder, hide or break text. Tab and newline pass where the text stands in a <pre>.
+_CONTROLS = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
+)
+_BLOCK = re.compile(f"([{_CONTROLS}])")
+_LINE = re.compile(f"([{_CONTROLS}\t\n])")
+_NEWLINES = {"\n": "↵", "\t": "⇥", "\r": "␍"}
+
+
+def mark_block(text: str, limit: int | None = None) -> SafeString:
+    """Text for a <pre>: line breaks and tabs stay, every other control character shows its code point."""
+    return _cut_text(text, limit, _BLOCK)
+
+
+def mark_line(text: str, limit: int | None = None) -> SafeString:
+    """Text for one line; what `limit` cuts off is counted, not hidden."""
+    return _cut_text(text, limit, _LINE)
+
+
+def mark_attribute(text: str) -> str:
+    """Text for an attribute, which holds no marks of its own: control characters show as `[U+202E]`."""
+    return _LINE.sub(lambda found: f"[{_name_code(found[0])}]", text)
+
+
+def _cut_text(text: str, limit: int | None, pattern: re.Pattern[str]) -> SafeString:
+    if limit is None or len(text) <= limit:
+        return _mark_controls(text, pattern)
+    rest = len(text) - limit
+    return format_html(
+        '{}<span class="cut">… {} more character{}</span>',
+        _mark_controls(text[:limit], pattern),
+        f"{rest:,}",
+        "s" if rest > 1 else "",
+    )
+
+
+def _mark_controls(text: str, pattern: re.Pattern[str]) -> SafeString:
+    pieces = pattern.split(text)
+    # Odd places hold the captured character. Both branches go through format_html: nothing here trusts the text.
+    return mark_safe(
+        "".join(_make_token(piece) if place % 2 else format_html("{}", piece) for place, piece in enumerate(pieces))
+    )
+
+
+def _make_token(character: str) -> SafeString:
+    code = _name_code(character)
+    name = "a byte that is not UTF-8" if code.startswith("0x") else unicodedata.name(character, "control character")
+    return format_html('<span class="ctl" title="{}">{}</span>', f"{code} {name}", _NEWLINES.get(character, code))
+
+
+def _name_code(character: str) -> str:
+    byte = 0xDC80 <= ord(character) <= 0xDCFF
+    return f"0x{ord(character) - 0xDC00:02X}" if byte else f"U+{ord(character):04X}"
+
+
+_TOKEN = re.compile(r"(sign-in/link/+)[A-Za-z0-9_-]+")
+
+
+class LogLine(logging.Formatter):
+    """A line without sign-in tokens, which may still be valid, and without a traceback where a request was refused."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name.startswith("django.security"):  # what somebody sent, no fault of ours
+            record = copy.copy(record)
+            record.exc_info, record.exc_text = None, None
+        return _TOKEN.sub(r"\1<token>", super().format(record))
