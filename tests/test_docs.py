@@ -25,7 +25,8 @@ from journal.store import connection
 CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = sorted([CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/**/*.md")])
 # Its blocks need servers: tests/test_adopt.py runs them.
-ALONE = [page for page in PAGES if page.name != "adopt.md"]
+# tests/test_first_agent.py runs those of the tutorial.
+ALONE = [page for page in PAGES if page.name != "adopt.md" and page.parent.name != "tutorial"]
 REFERENCE = CHECKOUT / "docs" / "reference"
 RUNTIME = (REFERENCE / "runtime.md").read_text(encoding="utf-8")
 
@@ -149,3 +150,10 @@ def test_every_page_of_the_documents_can_be_reached_from_the_readme():
         targets = [(page.parent / link.partition("#")[0]).resolve() for source, link in links() if source == page]
         queue += [target for target in targets if target.suffix == ".md" and target.exists()]
     assert [page.name for page in PAGES if page not in reached] == []
+
+
+def test_every_file_and_folder_that_the_documents_name_is_there():
+    rooms = "journal|agents|dashboard|templates|static|tests|docs"
+    named = [(page, path) for page in PAGES for path in re.findall(rf"`((?:{rooms})/[\w./-]*)`", text_of(page))]
+    assert len(named) > 10
+    assert [f"{page.name}: {path}" for page, path in named if not (CHECKOUT / path).exists()] == []
