@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import subprocess
 import sys
 import typing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import journal
+from agents.access import roles
 from dashboard import environment
 from journal import codec, ids, models
 from journal.cli.parser import build
@@ -99,6 +102,33 @@ def test_the_words_for_held_steps_that_the_documents_use_are_words_of_the_runtim
     assert {"missing_reference", "quarantined", "attempts_used"} <= used <= set(HOLD_REASONS)
 
 
+def rows_of(page: str, title: str) -> set[str]:
+    """What stands in backticks in the first cells of the tables under this heading."""
+    section = re.search(rf"^#+ {re.escape(title)}$(.*?)(?=^#|\Z)", page, re.MULTILINE | re.DOTALL)
+    assert section is not None, title
+    cells = re.findall(r"^\| ([^|]+) \|", section[1], re.MULTILINE)
+    return {word for cell in cells for word in re.findall(r"`(\w+)`", cell)}
+
+
+def test_every_hold_reason_and_every_wait_kind_has_its_row():
+    assert rows_of(RUNTIME, "Hold reasons") == set(HOLD_REASONS)
+    assert rows_of(RUNTIME, "`waiting`") == set(typing.get_args(models.WaitKind))
+
+
+def test_every_table_and_the_shared_columns_of_a_journal_have_their_rows(tmp_path):
+    journal.Journal(tmp_path / "a.db", agent="a").close()
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(agent_step_journal)")]
+    found = rows_of(text_of(REFERENCE / "journals.md"), "The tables")
+    assert found == tables | set(columns[:9])
+
+
+def test_every_role_has_its_row():
+    operate = text_of(CHECKOUT / "docs" / "guides" / "operate.md")
+    assert [role for role in roles.ROLES if f"| {role.replace('_', ' ')} |" not in operate] == []
+
+
 def test_the_limits_are_those_of_the_code():
     table = RUNTIME.partition("\n## Limits\n")[2]
     mib = 1024 * 1024
@@ -117,7 +147,7 @@ def test_the_limits_are_those_of_the_code():
     assert "| integers | −2^63 to 2^64 − 1 |" in table
     for what, limit in rows.items():
         assert f"| {what} | {limit} |" in table
-    assert f"fewer than\n{secrets._SHORTEST} characters" in RUNTIME
+    assert f"fewer than {secrets._SHORTEST} characters" in " ".join(RUNTIME.split())
 
 
 @pytest.mark.parametrize(("name", "block"), python_blocks(), ids=lambda value: value if "\n" not in value else "")
