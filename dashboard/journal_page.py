@@ -17,7 +17,7 @@ from agents.models import JournalFile
 from journal import clock, writer_lock
 from journal.errors import JournalUnreadable
 from journal.models import Boot, Writer
-from journal.reader import Reader, signature
+from journal.reader import Reader, file_signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Opened:
 
 def open_journal(file: JournalFile) -> Opened:
     """Read who writes the journal. Raises JournalUnreadable for a file that is no readable journal."""
-    before = signature(file.path)
+    before = file_signature(file.path)
     reader = discovery.reader_for(file)
     boots = tuple(reader.boots())
     writer = writer_lock.find_holder(Path(file.path))

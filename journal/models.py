@@ -34,6 +34,7 @@ Kind = Literal[
     "other",  # every row not listed: held
 ]
 Answer = Literal["exists", "absent", "in_progress", "unknown"]
+CallState = Literal["open", "exact", "partial", "unknown"]
 Role = Literal["agent", "supervisor", "cli", "worker"]
 WaitKind = Literal[
     "held",  # a step waits for a person, or for what mends its hold
@@ -102,7 +103,7 @@ class Decision:
     message_id: str
     task_id: str
     step_index: int | None
-    kind: DecisionKind
+    kind: DecisionKind | str
     actor: str
     reason: str
     key: str | None
@@ -189,7 +190,7 @@ class ModelCall:
     boot: int
     started_at: datetime | None
     ended_at: datetime | None
-    state: str  # "open" | "exact" | "partial" | "unknown"
+    state: CallState | str
     api: str | None = None
     model: str | None = None
     request_model: str | None = None

@@ -40,6 +40,7 @@ CREATE TABLE agent_step_journal (
     PRIMARY KEY (task_id, step_index)
 );
 CREATE INDEX step_pending ON agent_step_journal (updated_at, task_id, step_index) WHERE status = 'pending';
+CREATE INDEX step_pending_task ON agent_step_journal (task_id) WHERE status = 'pending';
 CREATE INDEX step_revision ON agent_step_journal (revision);
 
 CREATE TABLE agent_task (

@@ -15,8 +15,7 @@ from agents.models import JournalFile, PendingIntent
 from agents.models.journal_file import COPY, OUTSIDE, REWOUND, VANISHED
 from journal import clock
 from journal.errors import JournalUnreadable
-from journal.journal_state import JournalState
-from journal.reader import Reader, inspect, signature
+from journal.reader import JournalState, Reader, file_signature, inspect
 
 
 def find_paths() -> list[str]:
@@ -133,7 +132,7 @@ def acknowledge_rewind(row: JournalFile) -> bool:
 def change_stamp(path: str) -> str:
     """The change signature of a journal as stored text; empty where there is no file."""
     try:
-        return json.dumps(signature(path))
+        return json.dumps(file_signature(path))
     except OSError:
         return ""
 

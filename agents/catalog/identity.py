@@ -16,7 +16,7 @@ from django.db import transaction
 from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile, PendingIntent, SpendHour
 from agents.models.journal_file import COPY
 from journal import writer_lock
-from journal.journal_state import JournalState
+from journal.reader import JournalState
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dashboard.ui.format import format_count
 from journal import ids
 from journal.http import frozen_request
 from journal.models import FrozenRequest, Step
-from journal.reader import stored as stored_bytes
+from journal.reader import payloads as stored_bytes
 
 GATE = 8_000  # characters a page shows at first; the rest behind "show all", above READ behind a download
 REQUEST = 16_000_000  # a frozen request's body is read whole up to here: its proof needs every byte
@@ -33,7 +33,7 @@ class ShownPayload:
     @property
     def is_handed_out(self) -> bool:
         """Whether a download gives it."""
-        return self.bytes <= stored_bytes.MOST
+        return self.bytes <= stored_bytes.MOST_HANDED_OUT
 
     @property
     def label(self) -> str:

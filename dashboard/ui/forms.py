@@ -8,7 +8,7 @@ from django import forms
 
 from agents.fleet.queries import STATES
 from agents.models.job import QUERY_STATUS
-from journal.reader.stored import Name
+from journal.reader.payloads import Name
 
 PAYLOADS: Final[tuple[Name, ...]] = get_args(Name)
 _HIGHEST = 2**63 - 1

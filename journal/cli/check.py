@@ -16,9 +16,10 @@ from journal.cli.codes import OK, PROBLEM
 from journal.cli.findings import QUESTIONS, Finding, Place, Question, of_steps, of_the_file
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable
-from journal.reader import connect, dialects
-from journal.reader.files import look
-from journal.reader.state import header_of, require
+from journal.reader import dialects
+from journal.reader.header import read_header, require_readable
+from journal.reader.open import read_journal
+from journal.reader.stat import check_path
 
 # A journal with this much wrong needs no longer list.
 _LIMIT = 1000
@@ -54,12 +55,12 @@ class _Inquiry:
 
     def __init__(self, name: str, budget: float) -> None:
         self._name = name
-        self._path = look(name).path
+        self._path = check_path(name).path
         self._deadline = time.monotonic() + budget
 
     def findings(self) -> tuple[str, list[Finding]]:
         """The dialect and up to _LIMIT findings. Raises JournalUnreadable(kind="too_slow") past the budget."""
-        foreign = self._read(lambda connection: require(header_of(connection, self._name), self._name))
+        foreign = self._read(lambda connection: require_readable(read_header(connection, self._name), self._name))
         found = self._read(lambda connection: list(of_the_file(connection)))
         # On damaged pages every further answer would be noise; another maker's rows made us no promises.
         if found or foreign is not None:
@@ -82,4 +83,4 @@ class _Inquiry:
                 kind="too_slow",
                 hint="Give it more with --budget.",
             )
-        return connect.read(self._path, work, budget=left)
+        return read_journal(self._path, work, budget=left)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from journal.http import frozen_request
 from journal.ids import sha256_hex, step_key
 from journal.models import Step
-from journal.reader import own_steps
+from journal.reader import native
 from journal.reader.dialects import STEP_TABLE
-from journal.reader.rows import fetch
+from journal.reader.rows import fetch_rows
 
 # Payloads are read whole here, one at a time: a hash of half a payload proves nothing.
 _WHOLE = 1 << 30
@@ -45,7 +45,7 @@ Place = tuple[object, object]
 def of_steps(connection: sqlite3.Connection, after: Place | None, *, limit: int) -> tuple[list[Finding], Place | None]:
     """Key, hashes, outputs and cells of up to `limit` steps past a place, and the place to go on from."""
     where = "1" if after is None else "(task_id, step_index) > (?, ?)"
-    found = fetch(
+    found = fetch_rows(
         connection,
         f"SELECT task_id, step_index FROM {STEP_TABLE} WHERE {where} ORDER BY task_id, step_index LIMIT ?",
         (*(after or ()), limit),
@@ -54,7 +54,7 @@ def of_steps(connection: sqlite3.Connection, after: Place | None, *, limit: int)
     for cells in found:
         task_id, index = cells.needed_text("task_id"), cells.needed_integer("step_index", -1)
         name = f"step {index} of {task_id}"
-        step = None if cells.odd else own_steps.step(connection, task_id, index, cap=_WHOLE)
+        step = None if cells.odd else native.find_step(connection, task_id, index, cap=_WHOLE)
         if step is None:
             findings.append(Finding("cell", name, f"its key cannot be read ({', '.join(cells.odd)})."))
         else:
@@ -84,7 +84,7 @@ def _of_step(connection: sqlite3.Connection, step: Step, where: str) -> Iterator
 
 
 def _of_request(connection: sqlite3.Connection, step: Step, where: str) -> Iterator[Finding]:
-    request = own_steps.request(connection, step.task_id, step.step_index, cap=_WHOLE)
+    request = native.find_request(connection, step.task_id, step.step_index, cap=_WHOLE)
     if request is None:
         yield Finding("request", where, "its frozen request is missing.")
         return

@@ -11,9 +11,8 @@ from journal.cli.document import a_step, a_task, plain
 from journal.cli.terminal import age, clean, short, table
 from journal.cli.timeline import failure, lines, waits
 from journal.errors import JournalUnreadable
-from journal.journal_state import JournalState
 from journal.models import Step, TaskRow
-from journal.reader import Reader
+from journal.reader import JournalState, Reader
 
 # A person waits at a terminal: longer than a page does.
 _BUDGET = 30.0

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from journal.models import Attempt, Boot, Decision, Evidence, ModelCall, Run, Step, TaskRow
-from journal.reader import history, rows
-from journal.reader.cells import Cells
 from journal.reader.dialects import STEP_TABLE
+from journal.reader.rows import columns_of, fetch_rows, read_model
+from journal.reader.untrusted_row import UntrustedRow
 
 T = TypeVar("T")
-_SOURCES: Final = {
-    "agent_task": rows.TASK,
-    STEP_TABLE: rows.STEP,
-    "agent_step_attempt": history.ATTEMPT,
-    "agent_task_run": rows.RUN,
-    "agent_boot": rows.BOOT,
-    "agent_decision": history.DECISION,
-    "agent_evidence": history.EVIDENCE,
-    "agent_model_call": history.MODEL_CALL,
+_MODELS: Final[dict[str, type]] = {
+    "agent_task": TaskRow,
+    STEP_TABLE: Step,
+    "agent_step_attempt": Attempt,
+    "agent_task_run": Run,
+    "agent_boot": Boot,
+    "agent_decision": Decision,
+    "agent_evidence": Evidence,
+    "agent_model_call": ModelCall,
 }
 
 
@@ -44,12 +43,12 @@ class Changes:
     more: bool = False
 
 
-def since(connection: sqlite3.Connection, revision: int, *, limit: int) -> Changes:
+def read_changes(connection: sqlite3.Connection, revision: int, *, limit: int) -> Changes:
     """Up to `limit` rows of each table past `revision`; rows of one revision are never torn apart."""
-    read: dict[str, list[Cells]] = {}
+    read: dict[str, list[UntrustedRow]] = {}
     horizon: int | None = None
-    for table, columns in _SOURCES.items():
-        found, end = _tail(connection, table, columns, revision, limit)
+    for table, model in _MODELS.items():
+        found, end = _tail(connection, table, columns_of(model, "revision"), revision, limit)
         read[table] = found
         if end is not None and (horizon is None or end < horizon):
             horizon = end
@@ -57,18 +56,18 @@ def since(connection: sqlite3.Connection, revision: int, *, limit: int) -> Chang
     if horizon is not None:
         highest = min(highest, horizon)
 
-    def models(table: str, build: Callable[[Cells], T]) -> tuple[T, ...]:
-        return tuple(build(cells) for cells in read[table] if _revision(cells) <= highest)
+    def models(table: str, model: type[T]) -> tuple[T, ...]:
+        return tuple(read_model(model, row) for row in read[table] if _revision(row) <= highest)
 
     return Changes(
-        tasks=models("agent_task", rows.task),
-        steps=models(STEP_TABLE, rows.step),
-        attempts=models("agent_step_attempt", history.attempt),
-        runs=models("agent_task_run", rows.run),
-        boots=models("agent_boot", rows.boot),
-        decisions=models("agent_decision", history.decision),
-        evidence=models("agent_evidence", history.evidence),
-        model_calls=models("agent_model_call", history.model_call),
+        tasks=models("agent_task", TaskRow),
+        steps=models(STEP_TABLE, Step),
+        attempts=models("agent_step_attempt", Attempt),
+        runs=models("agent_task_run", Run),
+        boots=models("agent_boot", Boot),
+        decisions=models("agent_decision", Decision),
+        evidence=models("agent_evidence", Evidence),
+        model_calls=models("agent_model_call", ModelCall),
         highest_revision=highest,
         more=horizon is not None,
     )
@@ -76,19 +75,19 @@ def since(connection: sqlite3.Connection, revision: int, *, limit: int) -> Chang
 
 def _tail(
     connection: sqlite3.Connection, table: str, columns: str, revision: int, limit: int
-) -> tuple[list[Cells], int | None]:
+) -> tuple[list[UntrustedRow], int | None]:
     """The table's rows past a revision, and the revision up to which they are complete; None: to the end."""
     select = f"SELECT {columns} FROM {table} WHERE revision"
-    found = rows.fetch(connection, f"{select} > ? ORDER BY revision LIMIT ?", (revision, limit + 1))
+    found = fetch_rows(connection, f"{select} > ? ORDER BY revision LIMIT ?", (revision, limit + 1))
     if len(found) <= limit:
         return found, None
     torn = _revision(found[-1])
-    whole = [cells for cells in found if _revision(cells) < torn]
+    whole = [row for row in found if _revision(row) < torn]
     if whole:
         return whole, _revision(whole[-1])
     # More rows share one revision than fit: take all of them, or the tail would never get past.
-    return rows.fetch(connection, f"{select} = ?", (torn,)), torn
+    return fetch_rows(connection, f"{select} = ?", (torn,)), torn
 
 
-def _revision(cells: Cells) -> int:
-    return cells.integer("revision") or 0
+def _revision(row: UntrustedRow) -> int:
+    return row.integer("revision") or 0

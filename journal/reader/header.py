@@ -1,4 +1,4 @@
-"""What a database says about itself before any of its rows is read."""
+"""The header of a database: which maker and version its tables are of, before any of its rows is read."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import sqlite3
 from dataclasses import dataclass
 
 from journal import schema
-from journal.reader import dialects
+from journal.errors import JournalUnreadable
+from journal.models import Step
+from journal.reader import dialects, sqlite_errors
 from journal.reader.dialects import STEP_TABLE, Dialect
+from journal.reader.rows import columns_of
 
 _ONLY_OURS = frozenset({"effect", "payload_sha256", "revision", "boot"})
+_STEP_COLUMNS = frozenset(columns_of(Step).split(", "))
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a database says about itself before any of its rows is read."""
+    """The maker, the version, and the names of tables and columns."""
 
     application_id: int
     user_version: int
@@ -40,8 +44,19 @@ class Header:
         return dialects.of(self.columns)
 
 
-def header(connection: sqlite3.Connection) -> Header:
-    """Read a database's header, the names of its tables and of the step table's columns."""
+def read_header(connection: sqlite3.Connection, name: str) -> Header:
+    """The header of an open database. Raises JournalUnreadable(kind="truncated") for a file shorter than it says."""
+    try:
+        # The first statement: SQLite compares the file's length with its header before it reads anything else.
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        if sqlite_errors.primary_code(error) == sqlite3.SQLITE_CORRUPT:
+            raise JournalUnreadable(
+                f"Journal {sqlite_errors.printable(name)}: the file is shorter than its own header says.",
+                kind="truncated",
+                hint="Restore it from a backup; what is left of it cannot be read safely.",
+            ) from error
+        raise
     return Header(
         application_id=int(connection.execute("PRAGMA application_id").fetchone()[0]),
         user_version=int(connection.execute("PRAGMA user_version").fetchone()[0]),
@@ -52,3 +67,35 @@ def header(connection: sqlite3.Connection) -> Header:
             str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
         ),
     )
+
+
+def require_readable(found: Header, name: str) -> dialects.Dialect | None:
+    """The foreign dialect of an open database, None for ours. Raises JournalUnreadable where neither fits."""
+    shown = sqlite_errors.printable(name)
+    if found.is_newer:
+        raise JournalUnreadable(
+            f"Journal {shown}: schema {found.user_version} is newer than this version of stepkeeper, "
+            f"which knows up to {schema.CURRENT_VERSION}.",
+            kind="newer",
+            hint="Upgrade stepkeeper here; its agent is not affected.",
+        )
+    # Our tables and their version come in one transaction: no agent opens a file that has them at version 0.
+    if found.is_ours and (found.user_version < 0 or (found.user_version == 0 and found.columns)):
+        raise JournalUnreadable(
+            f"Journal {shown}: schema {found.user_version}, which no version of stepkeeper wrote.",
+            kind="damaged",
+            hint="Put back a copy of the file. One restored from a dump has lost its version: "
+            f"`PRAGMA user_version = {schema.CURRENT_VERSION}` gives it back.",
+        )
+    if found.foreign is None and not (found.is_ours and found.columns >= _STEP_COLUMNS):
+        cause = (
+            "agent_step_journal lacks the columns of a journal."
+            if found.columns
+            else "it has no table agent_step_journal."
+        )
+        raise JournalUnreadable(
+            f"Journal {shown}: {cause}",
+            kind="foreign_tables",
+            hint="See docs/reference/journals.md for the tables that can be read.",
+        )
+    return found.foreign

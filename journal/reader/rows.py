@@ -1,130 +1,85 @@
-"""Rows of steps, tasks, runs and boots as models: which columns each one reads, and how."""
+"""Rows as models, by the fields of the model: a field names its column, and its type says how the cell is read."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import Final, get_args
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from datetime import datetime
+from functools import cache, partial
+from types import NoneType
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from journal.models import Boot, Effect, Role, Run, Step, StepStatus, TaskRow, TaskStatus
-from journal.reader.cells import Cells
+from journal.reader.untrusted_row import UntrustedRow
 
-_STATUSES: Final = get_args(StepStatus)
-_EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
-_TASK_STATUSES: Final = get_args(TaskStatus)
-_ROLES: Final = get_args(Role)
-
-STEP: Final = (
-    "task_id, step_index, tool_name, status, effect, idempotency_key, created_at, updated_at, args_hash, "
-    "payload_sha256, key_generation, starts, hold_reason, hold_detail, next_attempt_at, boot, revision, transport, "
-    "provider, profile_version, output_complete, reference, committed_boot, duration, arguments_bytes, output_bytes, "
-    "alarm"
-)
-TASK: Final = (
-    "task_id, status, handler, parent_id, agent, wait_kind, wait_step_task, wait_step_index, wait_hold, wait_detail, "
-    "next_attempt_at, boot, created_at, updated_at, ended_at, conflict, cancel_reason, revision"
-)
-RUN: Final = "task_id, run, boot, started_at, ended_at, served_through, ended, revision"
-BOOT: Final = (
-    "boot, role, pid, host, os_boot_id, started_at, ended_at, ended, recovery_model_calls, clock_offset, revision"
-)
+T = TypeVar("T")
+# Columns of any length: lists never select them.
+PAYLOADS: Final = ("arguments_json", "output_json", "error_json", "drift_json", "input_json", "raw_usage")
+# Fields that readers put together: no table has a column of their name.
+_DERIVED: Final = ("odd", "decision", "replayable", "replayable_reason", "previewed", "derived", "steps", "pending")
+# The whole numbers that stand for a missing one, where that is not 0.
+_NO_NUMBER: Final = {"step_index": -1, "served_through": -1}
+# The word that a strange word becomes: a verdict that is no verdict proves nothing.
+_NO_WORD: Final = {"verdict": "unknown", "answer": "unknown", "state": "unknown", "kind": "other"}
 
 
-def fetch(connection: sqlite3.Connection, sql: str, parameters: tuple[object, ...] = ()) -> list[Cells]:
+def fetch_rows(connection: sqlite3.Connection, sql: str, parameters: tuple[object, ...] = ()) -> list[UntrustedRow]:
     """All rows of a query, each cell still raw."""
     cursor = connection.execute(sql, parameters)
     names = [column[0] for column in cursor.description]
-    return [Cells(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+    return [UntrustedRow(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
 
 
-def step(cells: Cells) -> Step:
-    """A step without payload; `payloads.fill` adds it."""
-    return Step(
-        task_id=cells.needed_text("task_id"),
-        step_index=cells.needed_integer("step_index", -1),
-        tool_name=cells.needed_text("tool_name"),
-        status=cells.word("status", _STATUSES) or cells.needed_text("status"),
-        effect=cells.choice("effect", _EFFECTS),
-        idempotency_key=cells.text("idempotency_key"),
-        arguments_json=None,
-        output_json=None,
-        created_at=cells.time("created_at"),
-        updated_at=cells.time("updated_at"),
-        args_hash=cells.text("args_hash"),
-        payload_sha256=cells.text("payload_sha256"),
-        key_generation=cells.integer("key_generation") or 0,
-        starts=cells.integer("starts") or 0,
-        hold_reason=cells.text("hold_reason"),
-        hold_detail=cells.text("hold_detail"),
-        next_attempt_at=cells.time("next_attempt_at"),
-        boot=cells.integer("boot"),
-        revision=cells.integer("revision") or 0,
-        transport=cells.text("transport") or "python",
-        provider=cells.text("provider"),
-        profile_version=cells.text("profile_version"),
-        output_complete=cells.flag("output_complete", True),
-        reference=cells.text("reference"),
-        committed_boot=cells.integer("committed_boot"),
-        duration=cells.number("duration"),
-        arguments_bytes=cells.integer("arguments_bytes"),
-        output_bytes=cells.integer("output_bytes"),
-        alarm=cells.text("alarm"),
-        odd=cells.odd,
+def columns_of(model: Any, *more: str, of: str = "") -> str:
+    """The columns of a model for a SELECT, without payloads; `of` is the table's alias."""
+    names = dict.fromkeys((*(one.name for one in fields(model)), *more))
+    return ", ".join(
+        f"{of}.{name}" if of else name
+        for name in names
+        if name not in _DERIVED and (name in more or name not in PAYLOADS)
     )
 
 
-def task(cells: Cells) -> TaskRow:
-    """A task without its input, output and error."""
-    return TaskRow(
-        task_id=cells.needed_text("task_id"),
-        status=cells.word("status", _TASK_STATUSES) or cells.needed_text("status"),
-        handler=cells.text("handler"),
-        parent_id=cells.text("parent_id"),
-        agent=cells.text("agent"),
-        wait_kind=cells.text("wait_kind"),
-        wait_step_task=cells.text("wait_step_task"),
-        wait_step_index=cells.integer("wait_step_index"),
-        wait_hold=cells.text("wait_hold"),
-        wait_detail=cells.text("wait_detail"),
-        next_attempt_at=cells.time("next_attempt_at"),
-        boot=cells.integer("boot"),
-        created_at=cells.time("created_at"),
-        updated_at=cells.time("updated_at"),
-        ended_at=cells.time("ended_at"),
-        conflict=cells.text("conflict"),
-        cancel_reason=cells.text("cancel_reason"),
-        revision=cells.integer("revision") or 0,
-        steps=cells.integer("steps"),
-        pending=cells.integer("pending"),
-        odd=cells.odd,
-    )
+def read_model(model: type[T], row: UntrustedRow) -> T:
+    """The model of a row. A field with a default takes it for NULL; a needed cell that is NULL is odd."""
+    values = {name: read(row) for name, read in _readers(model)}  # type: ignore[arg-type]  # a class is hashable
+    if any(one.name == "odd" for one in fields(model)):  # type: ignore[arg-type]
+        values["odd"] = row.odd
+    return model(**values)
 
 
-def run(cells: Cells) -> Run:
-    """One opening of a task by a process."""
-    return Run(
-        task_id=cells.needed_text("task_id"),
-        run=cells.needed_integer("run", 0),
-        boot=cells.needed_integer("boot", 0),
-        started_at=cells.time("started_at"),
-        ended_at=cells.time("ended_at"),
-        served_through=cells.needed_integer("served_through", -1),
-        ended=cells.text("ended"),
-        revision=cells.integer("revision") or 0,
-    )
+@cache
+def _readers(model: Any) -> tuple[tuple[str, Callable[[UntrustedRow], Any]], ...]:
+    hints = get_type_hints(model)
+    read_here = (one for one in fields(model) if one.name in ("steps", "pending") or one.name not in _DERIVED)
+    return tuple((one.name, _reader(one, hints[one.name])) for one in read_here)
 
 
-def boot(cells: Cells) -> Boot:
-    """One taking of the writer's lock."""
-    return Boot(
-        boot=cells.needed_integer("boot", 0),
-        role=cells.word("role", _ROLES) or cells.needed_text("role"),
-        pid=cells.integer("pid"),
-        host=cells.text("host"),
-        os_boot_id=cells.text("os_boot_id"),
-        started_at=cells.time("started_at"),
-        ended_at=cells.time("ended_at"),
-        ended=cells.text("ended"),
-        recovery_model_calls=cells.integer("recovery_model_calls") or 0,
-        clock_offset=cells.number("clock_offset") or 0.0,
-        revision=cells.integer("revision") or 0,
-    )
+def _reader(field: Field[Any], hint: Any) -> Callable[[UntrustedRow], Any]:
+    parts = (hint,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
+    words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
+    if words:
+        read = partial(_read_word, words=words, is_open=str in parts)
+    else:
+        read = partial(_read_cell, kind=next(kind for kind in (datetime, bool, int, float, str) if kind in parts))
+    default = None if field.default is MISSING else field.default
+    return partial(read, name=field.name, needed=field.default is MISSING and NoneType not in parts, default=default)
+
+
+def _read_cell(row: UntrustedRow, *, name: str, kind: type, needed: bool, default: Any) -> Any:
+    if needed and kind is int:
+        return row.needed_integer(name, _NO_NUMBER.get(name, 0))
+    if needed:
+        return row.needed_text(name)
+    read = {datetime: row.time, bool: row.flag, int: row.integer, float: row.number, str: row.text}[kind]
+    found = read(name)
+    return default if found is None else found
+
+
+def _read_word(
+    row: UntrustedRow, *, name: str, words: tuple[str, ...], is_open: bool, needed: bool, default: Any
+) -> Any:
+    found = row.word(name, words) if is_open else row.choice(name, words, _NO_WORD.get(name))
+    if found is None and needed:
+        return row.needed_text(name, _NO_WORD.get(name, ""))
+    return default if found is None else found

@@ -225,7 +225,7 @@ def test_a_page_of_the_fleet_opens_no_journal(small_fleet, monkeypatch, url):
         raise AssertionError("a fleet page opened a journal")
 
     monkeypatch.setattr(Reader, "__init__", opened)
-    monkeypatch.setattr("journal.reader.connect.read", opened)
+    monkeypatch.setattr("journal.reader.open.read_journal", opened)
     assert signed_in("operator").get(url).status_code == 200
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from agents.catalog import discovery
 from agents.models import IndexedTask
-from journal.journal_state import JournalState
-from journal.reader import inspect
+from journal.reader import JournalState, inspect
 from tests.builders import fleet
 from tests.dashboard.ladder import signed_in, text
 from tests.journal.child import as_nobody, open_folder

@@ -12,7 +12,7 @@ from dashboard.choices import choose_verb
 from dashboard.decisions.binding import make_binding, seal_binding, unseal_binding
 from dashboard.steps import payload
 from journal import clock
-from journal.reader import stored
+from journal.reader import payloads
 from tests.dashboard.conftest import KINDS, form
 from tests.dashboard.ladder import assert_unchanged_is_204, signed_in, text
 
@@ -38,7 +38,7 @@ def test_the_final_button_names_its_effect(held):
 
 def test_a_body_that_no_download_gives_is_not_offered_as_one(held, monkeypatch):
     monkeypatch.setattr(payload, "READ", 10)
-    monkeypatch.setattr(stored, "MOST", 10)
+    monkeypatch.setattr(payloads, "MOST_HANDED_OUT", 10)
     page = text(signed_in("operator").get(held("decide", "replay")))
     assert "too long to hand out here, so copy the journal" in page
     assert held("download", "body") not in page

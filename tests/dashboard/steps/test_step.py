@@ -8,7 +8,7 @@ import re
 import pytest
 
 from agents.models import AuditEvent
-from journal.reader import stored
+from journal.reader import payloads
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.conftest import HOSTILE
@@ -152,7 +152,7 @@ def test_a_download_of_broken_text_is_the_broken_bytes(small_fleet):
 
 
 def test_a_payload_too_long_to_hand_out_is_refused_in_words_and_never_cut(small_fleet, monkeypatch):
-    monkeypatch.setattr(stored, "MOST", 20)
+    monkeypatch.setattr(payloads, "MOST_HANDED_OUT", 20)
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
         rows.a_step(connection, "report/42?", 3, arguments={"text": "x" * 20}, revision=rows.BOOT * 2 + 1)
     response = signed_in("operator").get(small_fleet.step(3) + "bytes/arguments/")

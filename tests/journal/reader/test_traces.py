@@ -7,7 +7,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from journal.reader import Reader, inspect, signature
+from journal.reader import Reader, file_signature, inspect
 from tests.journal.child import killed_writer
 from tests.journal.rows import a_journal, a_step, a_task, writer
 
@@ -23,7 +23,7 @@ def _traces(folder: Path) -> dict[str, str]:
 def _read_everything(path: Path) -> int:
     reader = Reader(path)
     inspect(path)
-    signature(path)
+    file_signature(path)
     reader.tasks()
     reader.changes(0)
     reader.counts()

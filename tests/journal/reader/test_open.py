@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from journal.errors import JournalUnreadable
-from journal.reader import Reader, connect, inspect, signature
+from journal.reader import Reader, file_signature, inspect
+from journal.reader.open import read_journal
 from tests.journal.rows import a_journal, a_step, a_task, hash_only_table, insert, writer
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @contextmanager
@@ -80,7 +81,7 @@ def test_a_writer_that_comes_and_goes_never_makes_a_mixed_answer(tmp_path: Path,
         counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("a", "b")]
         return counts[0], counts[1]
 
-    with _reading(path, lambda: connect.read(str(path), both), threads=1) as seen:
+    with _reading(path, lambda: read_journal(str(path), both), threads=1) as seen:
         subprocess.run([sys.executable, "-c", _OPEN_WRITE_CLOSE, path], check=True)
     pairs = [value for value in seen if isinstance(value, tuple)]
     assert pairs
@@ -100,12 +101,12 @@ def test_a_stopped_transaction_of_the_agent_does_not_stop_a_reader(tmp_path: Pat
 def test_a_replaced_file_is_another_journal_at_the_next_read(tmp_path: Path):
     path = a_journal(tmp_path / "j.db")
     other = a_journal(tmp_path / "new.db", agent="other")
-    first, before = inspect(path), signature(path)
+    first, before = inspect(path), file_signature(path)
     os.replace(other, path)
     second = inspect(path)
     assert (first.agent, second.agent) == ("triage", "other")
     assert first.uuid != second.uuid
-    assert signature(path) != before
+    assert file_signature(path) != before
 
 
 def test_a_file_replaced_while_it_is_read_is_read_again(tmp_path: Path):
@@ -122,7 +123,7 @@ def test_a_file_replaced_while_it_is_read_is_read_again(tmp_path: Path):
                 os.replace(other, path)
             return int(reading.execute("SELECT count(*) FROM agent_task").fetchone()[0])
 
-        connect.read(str(path), work)
+        read_journal(str(path), work)
     assert len(calls) == 2
 
 
@@ -137,7 +138,7 @@ def test_an_idle_journal_written_while_it_is_read_is_read_again(tmp_path: Path):
         seen.append(int(reading.execute("SELECT count(*) FROM agent_task").fetchone()[0]))
         return seen[-1]
 
-    assert connect.read(str(path), work) == 1
+    assert read_journal(str(path), work) == 1
     assert len(seen) == 2
 
 
@@ -153,7 +154,7 @@ def test_an_error_of_a_file_that_changed_meanwhile_is_no_damage(tmp_path: Path):
             reading.execute("SELECT nothing FROM nowhere")
         return "read"
 
-    assert connect.read(str(path), work) == "read"
+    assert read_journal(str(path), work) == "read"
 
 
 def test_a_journal_that_changes_at_each_read_is_busy(tmp_path: Path):
@@ -164,7 +165,7 @@ def test_a_journal_that_changes_at_each_read_is_busy(tmp_path: Path):
         os.utime(path, (1, os.stat(path).st_mtime + 1))
 
     with pytest.raises(JournalUnreadable) as caught:
-        connect.read(str(path), work)
+        read_journal(str(path), work)
     assert caught.value.kind == "busy"
 
 
@@ -193,11 +194,11 @@ def test_a_process_without_a_free_descriptor_does_not_blame_the_file(tmp_path: P
 
 def test_every_write_changes_the_signature(tmp_path: Path):
     path = a_journal(tmp_path / "j.db")
-    seen = {signature(path)}
+    seen = {file_signature(path)}
     with closing(writer(path)) as connection:
         for index in range(20):
             a_step(connection, index=index)
-            seen.add(signature(path))
+            seen.add(file_signature(path))
     assert len(seen) > 20
 
 

@@ -40,7 +40,7 @@ def test_the_file_system_of_a_path_is_its_longest_mount(path: str, kind: str, ne
 
 def test_a_journal_on_a_network_file_system_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = a_journal(tmp_path / "j.db")
-    monkeypatch.setattr("journal.reader.files._filesystem", lambda folder, device: "nfs4")
+    monkeypatch.setattr("journal.reader.stat._filesystem", lambda folder, device: "nfs4")
     state = inspect(path)
     assert state.kind == "network_fs"
     assert "VACUUM INTO" in state.hint

@@ -1,4 +1,4 @@
-"""What SQLite's error codes mean for a journal, in one word, one sentence and a hint."""
+"""SQLite's error codes, in one word, one sentence and a hint each."""
 
 from __future__ import annotations
 
@@ -73,25 +73,25 @@ _BY_CODE = {
 }
 
 
-def shown(path: str) -> str:
-    """A path fit for a sentence: bytes that are no text become signs, control characters escapes."""
+def printable(path: str) -> str:
+    """A path fit for a sentence: bytes that are not text become signs, control characters become escapes."""
     text = os.fsencode(path).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
-def primary(error: sqlite3.Error) -> int:
+def primary_code(error: sqlite3.Error) -> int:
     """The primary result code: the low byte of the extended one; 0 where the module raised on its own."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def unreadable(error: sqlite3.Error, path: str, *, has_log: bool) -> JournalUnreadable:
+def explain_error(error: sqlite3.Error, path: str, *, has_log: bool) -> JournalUnreadable:
     """The error a reader raises instead of SQLite's."""
     name = str(getattr(error, "sqlite_errorname", "") or type(error).__name__)
-    if primary(error) == sqlite3.SQLITE_CANTOPEN:
+    if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
         kind, sentence, hint = _cannot_open(path, has_log=has_log)
     else:
-        kind, sentence, hint = _BY_NAME.get(name) or _BY_CODE.get(primary(error)) or _DAMAGED
-    return JournalUnreadable(f"Journal {shown(path)}: {sentence} ({name})", kind=kind, hint=hint)
+        kind, sentence, hint = _BY_NAME.get(name) or _BY_CODE.get(primary_code(error)) or _DAMAGED
+    return JournalUnreadable(f"Journal {printable(path)}: {sentence} ({name})", kind=kind, hint=hint)
 
 
 def _cannot_open(path: str, *, has_log: bool) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The reader of one journal file: every method opens it, asks one short question and closes it."""
+"""The reader of one journal file: it opens the file, answers questions from one snapshot, and closes it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from journal.journal_state import JournalState
 from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, TaskRow
-from journal.reader import changes, connect, dialects, foreign, history, own_steps, own_tasks, payloads, stored
+from journal.reader import changes, foreign, native, payloads
 from journal.reader.changes import Changes
-from journal.reader.files import look
-from journal.reader.pages import Page
-from journal.reader.state import header_of, inspect, require
+from journal.reader.dialects import Dialect
+from journal.reader.file_state import JournalState, inspect
+from journal.reader.header import read_header, require_readable
+from journal.reader.open import BUDGET, read_journal
+from journal.reader.paging import Page
+from journal.reader.stat import check_path
 
 T = TypeVar("T")
-_HISTORY_LIMIT = 5_000
 _INTEGER_LIMIT = 2**63
 
 
@@ -31,7 +32,7 @@ class Reader:
     __slots__ = ("_budget", "_root_is_owner", "path")
 
     def __init__(
-        self, path: str | os.PathLike[str], *, budget: float = connect.BUDGET, root_is_owner: bool | None = None
+        self, path: str | os.PathLike[str], *, budget: float = BUDGET, root_is_owner: bool | None = None
     ) -> None:
         # Absolute, so that a later chdir leads nowhere else; links are followed anew each time.
         name = os.fspath(path)
@@ -52,8 +53,8 @@ class Reader:
         `after` is a page's `next_cursor`; UsageError for any other text.
         """
         return self._read(
-            lambda c: own_tasks.page(c, after=after, limit=limit, status=status, text=text),
-            lambda c, dialect: foreign.page(c, dialect, after=after, limit=limit, status=status, text=text),
+            lambda c: native.list_tasks(c, after=after, limit=limit, status=status, text=text),
+            lambda c, dialect: foreign.list_tasks(c, dialect, after=after, limit=limit, status=status, text=text),
         )
 
     def task(self, task_id: str, *, cap: int | None = payloads.CAP) -> TaskRow | None:
@@ -64,21 +65,21 @@ class Reader:
         if not _is_text(task_id):
             return None
         return self._read(
-            lambda c: own_tasks.task(c, task_id, cap=cap),
-            lambda c, dialect: next(iter(foreign.tasks(c, dialect, task_id=task_id)), None),
+            lambda c: native.find_task(c, task_id, cap=cap),
+            lambda c, dialect: next(iter(foreign.derive_tasks(c, dialect, task_id=task_id)), None),
         )
 
     def children(self, task_id: str, *, limit: int = 1000) -> list[TaskRow]:
         """The task's branches, oldest first."""
         if not _is_text(task_id):
             return []
-        return self._read(lambda c: own_tasks.children(c, task_id, limit=limit), lambda c, dialect: [])
+        return self._read(lambda c: native.list_branches(c, [task_id], limit=limit), lambda c, dialect: [])
 
     def runs(self, task_id: str, *, limit: int = 1000) -> list[Run]:
         """Each opening of the task by a process, in order; the newest `limit` of them."""
         if not _is_text(task_id):
             return []
-        return self._read(lambda c: own_tasks.runs(c, task_id, limit=limit), lambda c, dialect: [])
+        return self._read(lambda c: native.list_runs(c, [task_id], limit=limit), lambda c, dialect: [])
 
     def steps(self, task_id: str, *, after: int = -1, limit: int = 500, cap: int | None = None) -> list[Step]:
         """Steps past index `after`, in order, without payloads. Rows with an odd index come first, as index -1.
@@ -88,8 +89,8 @@ class Reader:
         if not _is_text(task_id) or not _is_integer(after):
             return []
         return self._read(
-            lambda c: own_steps.steps(c, task_id, after=after, limit=limit, cap=cap),
-            lambda c, dialect: foreign.steps(c, dialect, task_id, after=after, limit=limit, cap=cap),
+            lambda c: native.list_steps(c, task_id, after=after, limit=limit, cap=cap),
+            lambda c, dialect: foreign.list_steps(c, dialect, task_id, after=after, limit=limit, cap=cap),
         )
 
     def step(self, task_id: str, index: int, *, cap: int = payloads.CAP) -> Step | None:
@@ -97,11 +98,11 @@ class Reader:
         if not _is_text(task_id) or not _is_integer(index):
             return None
         return self._read(
-            lambda c: own_steps.step(c, task_id, index, cap=cap),
-            lambda c, dialect: foreign.step(c, dialect, task_id, index, cap=cap),
+            lambda c: native.find_step(c, task_id, index, cap=cap),
+            lambda c, dialect: foreign.find_step(c, dialect, task_id, index, cap=cap),
         )
 
-    def stored(self, task_id: str, index: int, name: stored.Name) -> bytes | None:
+    def stored(self, task_id: str, index: int, name: payloads.Name) -> bytes | None:
         """All bytes of one payload exactly as they are stored; None where there is none.
 
         JournalUnreadable (`too_big`) for one that is longer than an output may be: never a part of it.
@@ -109,105 +110,108 @@ class Reader:
         if not _is_text(task_id) or not _is_integer(index):
             return None
         return self._read(
-            lambda c: stored.own(c, task_id, index, name),
-            lambda c, dialect: stored.of_others(c, dialect, task_id, index, name),
+            lambda c: native.read_stored_bytes(c, task_id, index, name),
+            lambda c, dialect: foreign.read_stored_bytes(c, dialect, task_id, index, name),
         )
 
-    def attempts(self, task_id: str, index: history.Place = None) -> list[Attempt]:
+    def attempts(self, task_id: str, index: native.Steps = None) -> list[Attempt]:
         """Every dispatch of a step (with its output), or of a range or all of a task's steps (without)."""
-        return self._history(history.attempts, task_id, index)
+        return self._history(native.list_attempts, task_id, index)
 
-    def evidence(self, task_id: str, index: history.Place = None) -> list[Evidence]:
+    def evidence(self, task_id: str, index: native.Steps = None) -> list[Evidence]:
         """Every status answer about a step (with its output), or about all steps of a task (without)."""
-        return self._history(history.all_evidence, task_id, index)
+        return self._history(native.list_evidence, task_id, index)
 
-    def decisions(self, task_id: str, index: history.Place = None) -> list[Decision]:
+    def decisions(self, task_id: str, index: native.Steps = None) -> list[Decision]:
         """What operators said about a step, or about a task and all its steps, oldest first."""
-        return self._history(history.decisions, task_id, index)
+        return self._history(native.list_decisions, task_id, index)
 
-    def model_calls(self, task_id: str, index: history.Place = None) -> list[ModelCall]:
+    def model_calls(self, task_id: str, index: native.Steps = None) -> list[ModelCall]:
         """Every provider response of a model step, or of a range or all of a task's steps."""
-        return self._history(history.model_calls, task_id, index)
+        return self._history(native.list_model_calls, task_id, index)
 
     def by_decision(self, message_id: str) -> Decision | None:
         """The decision this message became; None while it has not been applied."""
         if not _is_text(message_id):
             return None
-        return self._read(lambda c: history.by_message(c, message_id), lambda c, dialect: None)
+        return self._read(lambda c: native.find_decision(c, message_id), lambda c, dialect: None)
 
     def request(self, task_id: str, index: int, *, cap: int = payloads.CAP) -> FrozenRequest | None:
         """The step's frozen HTTP request; None for a Python tool's. A body over `cap` is cut: see `body_bytes`."""
         if not _is_text(task_id) or not _is_integer(index):
             return None
-        return self._read(lambda c: own_steps.request(c, task_id, index, cap=cap), lambda c, dialect: None)
+        return self._read(lambda c: native.find_request(c, task_id, index, cap=cap), lambda c, dialect: None)
 
     def sent_with(self, task_id: str, index: int, attempt: int) -> dict[str, str]:
         """The marks of an attempt's variables, by name, where those are others than the request was made with."""
         if not _is_text(task_id) or not _is_integer(index):
             return {}
-        return self._read(lambda c: own_steps.sent_with(c, task_id, index, attempt), lambda c, dialect: {})
+        return self._read(lambda c: native.find_sent_marks(c, task_id, index, attempt), lambda c, dialect: {})
 
     def profile_json(self, task_id: str, index: int) -> str | None:
         """The provider profile frozen with the step, as JSON text."""
         if not _is_text(task_id) or not _is_integer(index):
             return None
-        return self._read(lambda c: own_steps.profile_json(c, task_id, index), lambda c, dialect: None)
+        return self._read(
+            lambda c: native.find_profiles(c, [(task_id, index)]).get((task_id, index)), lambda c, dialect: None
+        )
 
     def pending(self, *, limit: int = 1000) -> list[Step]:
         """Pending steps of all tasks without payloads, least recently changed first."""
         return self._read(
-            lambda c: own_steps.pending(c, limit=limit),
-            lambda c, dialect: foreign.pending(c, dialect, limit=limit),
+            lambda c: list(native.list_pending(c, limit=limit).items),
+            lambda c, dialect: foreign.list_pending(c, dialect, limit=limit),
         )
 
     def diverged(self, *, limit: int = 1000) -> list[Step]:
         """The steps instead of which the code of a waiting task asks for others, without payloads."""
-        return self._read(lambda c: own_steps.diverged(c, limit=limit), lambda c, dialect: [])
+        return self._read(lambda c: native.list_diverged(c, limit=limit), lambda c, dialect: [])
 
     def boots(self, *, limit: int = 1000) -> list[Boot]:
         """The newest `limit` takings of the writer's lock, in order."""
-        return self._read(lambda c: own_tasks.boots(c, limit=limit), lambda c, dialect: [])
+        return self._read(lambda c: native.list_boots(c, limit=limit), lambda c, dialect: [])
 
     def next_due(self) -> datetime | None:
         """The earliest time at which a waiting task or a step of an unfinished one is due; None where none is."""
-        return self._read(own_tasks.next_due, lambda c, dialect: None)
+        return self._read(native.find_next_due, lambda c, dialect: None)
 
     def counts(self) -> dict[str, int]:
         """How many tasks, unfinished, steps, pending, …; COUNT_CAP + 1 stands for "more than COUNT_CAP"."""
-        return self._read(own_tasks.counts, lambda c, dialect: foreign.counts(c, dialect))
+        return self._read(native.count_rows, lambda c, dialect: foreign.count_rows(c, dialect))
 
     def changes(self, since_revision: int, *, limit: int = 5000) -> Changes:
         """Rows past a revision, by revision. A journal without revisions gives its first `limit` steps each time."""
         return self._read(
-            lambda c: changes.since(c, since_revision, limit=limit),
+            lambda c: changes.read_changes(c, since_revision, limit=limit),
             lambda c, dialect: Changes(
-                tasks=tuple(foreign.tasks(c, dialect)), steps=tuple(foreign.every_step(c, dialect, limit=limit))
+                tasks=tuple(foreign.derive_tasks(c, dialect)),
+                steps=tuple(foreign.list_every_step(c, dialect, limit=limit)),
             ),
         )
 
     def _history(
         self,
-        question: Callable[[sqlite3.Connection, str, history.Place, int], list[T]],
+        question: Callable[[sqlite3.Connection, str, native.Steps], list[T]],
         task_id: str,
-        index: history.Place,
+        index: native.Steps,
     ) -> list[T]:
         bounds = (index.start, index.stop) if isinstance(index, range) else (index or 0,)
         if not _is_text(task_id) or not all(map(_is_integer, bounds)):
             return []
-        return self._read(lambda c: question(c, task_id, index, _HISTORY_LIMIT), lambda c, dialect: [])
+        return self._read(lambda c: question(c, task_id, index), lambda c, dialect: [])
 
     def _read(
         self,
         own: Callable[[sqlite3.Connection], T],
-        other: Callable[[sqlite3.Connection, dialects.Dialect], T],
+        other: Callable[[sqlite3.Connection, Dialect], T],
     ) -> T:
-        looked = look(self.path, root_is_owner=self._root_is_owner)
+        path = check_path(self.path, root_is_owner=self._root_is_owner).path
 
         def work(connection: sqlite3.Connection) -> T:
-            dialect = require(header_of(connection, self.path), self.path)
+            dialect = require_readable(read_header(connection, self.path), self.path)
             return own(connection) if dialect is None else other(connection, dialect)
 
-        return connect.read(looked.path, work, budget=self._budget)
+        return read_journal(path, work, budget=self._budget)
 
 
 def _is_text(value: str) -> bool:

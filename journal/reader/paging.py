@@ -22,13 +22,13 @@ class Page(Generic[T]):
     next_cursor: str | None = None
 
 
-def cursor(*parts: int | str) -> str:
+def make_cursor(*parts: int | str) -> str:
     """An opaque, URL-safe place in a list."""
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
-def place(text: str, *shape: type) -> tuple[int | str, ...]:
-    """What a cursor of this shape holds. Raises UsageError for any other text."""
+def parse_cursor(text: str, *shape: type) -> tuple[int | str, ...]:
+    """The parts that a cursor of this shape holds. Raises UsageError for any other text."""
     try:
         parts = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         if [type(part) for part in parts] != list(shape):

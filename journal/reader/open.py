@@ -1,7 +1,7 @@
 """The one way into a journal: open read-only, run one short piece of work, close.
 
-No connection outlives `read`. An idle journal is read as an immutable file, which takes no lock and leaves no file
-beside it; that it stayed idle is proven by equal stats before and after (DESIGN.md section 3, reader rule 1).
+No connection outlives `read_journal`. An idle journal is read as an immutable file, which takes no lock and leaves no
+file beside it. Equal stats before and after prove that it stayed idle.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from journal.errors import JournalUnreadable
-from journal.reader import faults
-from journal.reader.cells import decode
+from journal.reader import sqlite_errors
+from journal.reader.untrusted_row import decode_text
 
 T = TypeVar("T")
 BUSY_TIMEOUT = 0.25
@@ -31,7 +31,7 @@ _PAUSES = (0.002, 0.01, 0.03)
 _TICK_NS = 10_000_000
 
 
-def uri(path: str, *, immutable: bool) -> str:
+def make_uri(path: str, *, immutable: bool) -> str:
     """The read-only URI of an absolute path; any name, any bytes."""
     name = quote(b"/" + os.fsencode(path).lstrip(b"/"))
     return f"file://{name}?mode=ro{'&immutable=1' if immutable else ''}"
@@ -40,7 +40,7 @@ def uri(path: str, *, immutable: bool) -> str:
 Stamp = tuple[int, int, int, int] | None
 
 
-def stamp(path: str) -> Stamp:
+def stat_stamp(path: str) -> Stamp:
     """Device, inode, size and mtime of a file; None where there is none."""
     try:
         found = os.stat(path)
@@ -59,7 +59,7 @@ class Sidecars:
 
     @classmethod
     def of(cls, path: str) -> Sidecars:
-        return cls(stamp(path), stamp(f"{path}-wal"), stamp(f"{path}-journal"))
+        return cls(stat_stamp(path), stat_stamp(f"{path}-wal"), stat_stamp(f"{path}-journal"))
 
     @property
     def has_log(self) -> bool:
@@ -72,7 +72,7 @@ class Sidecars:
         return abs(time.time_ns() - self.main[3]) > _TICK_NS
 
 
-def read(path: str, work: Callable[[sqlite3.Connection], T], *, budget: float = BUDGET) -> T:
+def read_journal(path: str, work: Callable[[sqlite3.Connection], T], *, budget: float = BUDGET) -> T:
     """Run `work` on a read-only connection to `path` (absolute, free of links) and close it.
 
     Raises JournalUnreadable, its `kind` naming the reason, for whatever SQLite reports.
@@ -92,13 +92,15 @@ def read(path: str, work: Callable[[sqlite3.Connection], T], *, budget: float = 
             if _changed(before, path, immutable=immutable) and pause is not None:
                 time.sleep(pause)
                 continue
-            raise faults.unreadable(error, path, has_log=before.has_log) from error
+            raise sqlite_errors.explain_error(error, path, has_log=before.has_log) from error
         if not _changed(before, path, immutable=immutable):
             return result
         if pause is not None:
             time.sleep(pause)
     raise JournalUnreadable(
-        f"Journal {faults.shown(path)}: it changed each time it was read.", kind="busy", hint="Try again in a moment."
+        f"Journal {sqlite_errors.printable(path)}: it changed each time it was read.",
+        kind="busy",
+        hint="Try again in a moment.",
     )
 
 
@@ -112,10 +114,10 @@ def _changed(before: Sidecars, path: str, *, immutable: bool) -> bool:
 
 def _once(path: str, work: Callable[[sqlite3.Connection], T], *, immutable: bool, deadline: float) -> T:
     connection = sqlite3.connect(
-        uri(path, immutable=immutable), uri=True, timeout=BUSY_TIMEOUT, isolation_level=None, cached_statements=0
+        make_uri(path, immutable=immutable), uri=True, timeout=BUSY_TIMEOUT, isolation_level=None, cached_statements=0
     )
     with closing(connection):
-        connection.text_factory = decode
+        connection.text_factory = decode_text
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, CELL_LIMIT)
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _OPS_BETWEEN_LOOKS_AT_THE_CLOCK)
         # One snapshot for all statements of the work; ended by close.

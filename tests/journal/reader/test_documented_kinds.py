@@ -10,7 +10,7 @@ from journal.cli.parser import build
 from journal.reader import KINDS
 from journal.reader.dialects import FOREIGN, OURS
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _DOCS = _ROOT / "docs" / "reference"
 
 

@@ -1,14 +1,11 @@
-"""Cells of a journal nobody vouches for: each is converted alone, and what does not fit is named, not raised."""
+"""A row that nobody vouches for: each cell is converted alone, and a cell that does not fit is named, never raised."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from journal import clock
-
-L = TypeVar("L", bound=str)
 
 # Epoch readings by magnitude: seconds reach these sizes in the year 5138, milliseconds and microseconds likewise.
 _EPOCHS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (float("inf"), 1e9))
@@ -17,12 +14,12 @@ _SHORTEST_EPOCH_TEXT = 9  # eight digits are a date: 20261101
 
 
 class OddText(str):
-    """Text that was no valid UTF-8: the broken bytes are replacement signs."""
+    """Text that was not valid UTF-8: replacement signs stand for the broken bytes."""
 
     __slots__ = ()
 
 
-def decode(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """The text factory of every reading connection: never raises."""
     try:
         return raw.decode("utf-8")
@@ -30,15 +27,15 @@ def decode(raw: bytes) -> str:
         return OddText(raw.decode("utf-8", "replace"))
 
 
-def moment(value: object) -> datetime | None:
+def parse_time(value: object) -> datetime | None:
     """The time a cell stands for: ISO-8601 text (UTC where it names no zone) or an epoch in s, ms, µs or ns.
 
-    None for what is no time.
+    None for a value that is not a time.
     """
     if isinstance(value, str):
         text = value.strip()
         if len(text) >= _SHORTEST_EPOCH_TEXT and text.replace(".", "", 1).isdigit() and text.isascii():
-            return moment(float(text))
+            return parse_time(float(text))
         try:
             return clock.parse(text)
         except (ValueError, OverflowError):
@@ -52,8 +49,8 @@ def moment(value: object) -> datetime | None:
     return None
 
 
-class Cells:
-    """One row by column name; remembers in `odd` which columns held what they should not."""
+class UntrustedRow:
+    """One row by column name; `odd` names the columns whose cells did not fit."""
 
     __slots__ = ("_odd", "_row")
 
@@ -124,17 +121,17 @@ class Cells:
         self.mark(name)
         return None
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """A truth value; NULL is `default`."""
+    def flag(self, name: str) -> bool | None:
+        """A truth value or None; a cell that is not a whole number is odd and None."""
         value = self.integer(name)
-        return default if value is None else value != 0
+        return None if value is None else value != 0
 
     def time(self, name: str) -> datetime | None:
-        """A time or None; what is no time is odd and None."""
+        """A time or None; a cell that is not a time is odd and None."""
         value = self._row.get(name)
         if value is None:
             return None
-        found = moment(value)
+        found = parse_time(value)
         if found is None:
             self.mark(name)
         return found
@@ -146,7 +143,7 @@ class Cells:
             self.mark(name)
         return value
 
-    def choice(self, name: str, words: tuple[L, ...], other: L | None = None) -> L | None:
+    def choice(self, name: str, words: Container[str], other: str | None = None) -> str | None:
         """One of the known words or None; anything else is odd and becomes `other`."""
         value = self.text(name)
         if value is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from journal.errors import JournalUnreadable
-from journal.reader import Reader, inspect, signature
+from journal.reader import Reader, file_signature, inspect
 from tests.journal.rows import a_journal, a_step, a_task, writer
 
 
@@ -118,7 +118,7 @@ def test_a_bad_file_is_named_in_one_word_and_refused_by_every_read(tmp_path: Pat
 
 def test_a_name_with_a_nul_is_missing():
     assert inspect("a\0b").kind == "missing"
-    assert signature("a\0b") == (None, None, None)
+    assert file_signature("a\0b") == (None, None, None)
 
 
 def test_a_journal_says_whose_it_is_and_how_far_it_got(tmp_path: Path):
