@@ -26,8 +26,8 @@ REVISED = (
     "agent_boot",
 )
 
-# Every word that `JournalState.kind` and `JournalUnreadable.kind` can be; each has its heading in docs/reference/journals.md.
-# The last two are a question's fault, not the file's.
+# Every word that `JournalState.kind` and `JournalUnreadable.kind` can be; docs/reference/journals.md explains each.
+# The last two tell of a question, not of the file.
 KINDS = (
     "ok",
     "missing",
@@ -75,7 +75,7 @@ class JournalState:
 def inspect(path: str | os.PathLike[str], *, root_is_owner: bool | None = None, budget: float = BUDGET) -> JournalState:
     """The state of the file at a path; never raises for a bad file, and leaves no trace beside a good one.
 
-    `kind` is `ok` or one of the words of docs/reference/journals.md. Root owns every file unless `root_is_owner` is False.
+    `kind` is `ok` or a word of docs/reference/journals.md. Root owns every file unless `root_is_owner` is False.
     """
     name = os.fspath(path)
     try:

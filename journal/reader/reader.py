@@ -163,6 +163,16 @@ class Reader:
             lambda c, dialect: foreign.list_pending(c, dialect, limit=limit),
         )
 
+    def pending_page(self, *, after: str | None = None, limit: int = 100) -> Page[Step]:
+        """One page of the pending steps of all tasks, least recently changed first; `after` is a page's `next_cursor`.
+
+        A journal of another maker gives its first `limit` and no further page.
+        """
+        return self._read(
+            lambda c: native.list_pending(c, after=after, limit=limit),
+            lambda c, dialect: Page(tuple(foreign.list_pending(c, dialect, limit=limit))),
+        )
+
     def diverged(self, *, limit: int = 1000) -> list[Step]:
         """The steps instead of which the code of a waiting task asks for others, without payloads."""
         return self._read(lambda c: native.list_diverged(c, limit=limit), lambda c, dialect: [])
