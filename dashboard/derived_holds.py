@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from agents.index.expired_approvals import without_expired_approval
@@ -13,32 +13,53 @@ from dashboard.journal_page import Opened
 from journal.models import Step, TaskRow
 
 
-def load_hold_reasons(opened: Opened, task_id: str) -> dict[int, str]:
-    """Why the index holds steps of a task, by step."""
-    held = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, state=HELD)
-    return dict(held.values_list("step_index", "hold_reason"))
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Why the index holds steps of one journal, by task and index. Read before the journal is opened.
+
+    `parents` are the tasks above the branches of which the index says that they are held.
+    """
+
+    reasons: dict[tuple[str, int], str] = field(default_factory=dict)
+    parents: dict[str, str | None] = field(default_factory=dict)
+
+    def list_places(self, task_id: str) -> list[tuple[str, int]]:
+        """The steps that the index holds of a task and of the held branches below it."""
+        below = self.list_below(task_id)
+        return [place for place in self.reasons if place[0] in below]
+
+    def list_below(self, task_id: str) -> set[str]:
+        """The task, and the held branches below it."""
+        found = level = {task_id}
+        while level:
+            level = {branch for branch, parent in self.parents.items() if parent in level} - found
+            found = found | level
+        return found
 
 
-def list_holds(opened: Opened) -> list[tuple[str, int, str]]:
-    """Every step of the journal that the index holds, and why: what a page of several tasks compares."""
+def load_holds(opened: Opened) -> Holds:
+    """The steps of the journal that the index holds, and the branches they may belong to."""
     held = PendingIntent.objects.filter(journal=opened.file, state=HELD).order_by("task_id", "step_index")
-    return list(held.values_list("task_id", "step_index", "hold_reason"))
+    reasons = {(task, index): why for task, index, why in held.values_list("task_id", "step_index", "hold_reason")}
+    branches = IndexedTask.objects.filter(journal=opened.file, derived=HELD, parent_id__isnull=False)
+    return Holds(reasons, dict(branches.values_list("task_id", "parent_id")) if reasons else {})
 
 
-def derive_step_hold(opened: Opened, found: Step, reasons: dict[int, str]) -> Step:
+def derive_step_hold(opened: Opened, found: Step, holds: Holds) -> Step:
     """The step with the reason for which the index holds it; an approval that can still be used goes before."""
     seen = without_expired_approval(found, opened.now)
-    reason = reasons.get(seen.step_index)
+    reason = holds.reasons.get((seen.task_id, seen.step_index))
     if seen.status != "pending" or seen.hold_reason or seen.decision or not reason:
         return seen
     return replace(seen, hold_reason=reason)
 
 
-def derive_task_wait(opened: Opened, found: TaskRow, steps: Iterable[Step]) -> TaskRow:
-    """The task; queued for a step that is held, one of these or, a branch's too, of the index's, it waits."""
+def derive_task_wait(found: TaskRow, steps: Iterable[Step], named: Iterable[Step], holds: Holds) -> TaskRow:
+    """The task. A queued task waits where one of its steps, or one of `named` of it or its branches, is held."""
     if found.status != "queued":
         return found
-    for each in chain(steps, _find_other_holds(opened, found.task_id)):
+    below = holds.list_below(found.task_id)
+    for each in chain(steps, (step for step in named if step.task_id in below)):
         if each.status == "pending" and each.hold_reason:
             return replace(
                 found,
@@ -48,22 +69,4 @@ def derive_task_wait(opened: Opened, found: TaskRow, steps: Iterable[Step]) -> T
                 wait_step_index=each.step_index,
                 wait_hold=each.hold_reason,
             )
-    return found
-
-
-def _find_other_holds(opened: Opened, task_id: str) -> Iterator[Step]:
-    for whose in _list_held_below(opened, task_id):
-        held = load_hold_reasons(opened, whose)
-        for index in sorted(held):
-            found = opened.reader.steps(whose, after=index - 1, limit=1)
-            yield from (derive_step_hold(opened, each, held) for each in found if each.step_index == index)
-
-
-def _list_held_below(opened: Opened, task_id: str) -> list[str]:
-    """The task, and the queued branches below it of which the index says that they are held."""
-    held = IndexedTask.objects.filter(journal=opened.file, derived=HELD).order_by("task_id")
-    found = level = [task_id]
-    while level:
-        level = list(held.filter(parent_id__in=level).exclude(task_id__in=found).values_list("task_id", flat=True))
-        found = found + level
     return found

@@ -1,9 +1,12 @@
-"""Opening one journal for a page, or the card that says why it cannot be read, with its writer and its live boot."""
+"""One journal for a page: its file, its writer and its live boot, or the card that says why it cannot be read.
+
+A page opens the journal once: its view loads one snapshot, and everything shown comes from that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -22,31 +25,34 @@ from journal.reader import Reader, file_signature
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A journal under a reader. `live` is the boot of the agent that holds the lock now, if one does.
+    """A journal that a page shows. `live` is the boot of the agent that holds the lock now, if one does.
 
-    `signature` is the file's from before anything of it was read: what is written later is another one's.
+    `signature` is the file's from before anything of it was read: a later write gives another one. Boots and live boot
+    are those of the snapshot, see `with_boots`.
     """
 
     file: JournalFile
     reader: Reader
-    boots: tuple[Boot, ...]
     writer: Writer | None
-    live: int | None
     now: datetime
     signature: tuple[object, ...] = ()
+    boots: tuple[Boot, ...] = ()
+    live: int | None = None
 
     @property
     def name(self) -> str:
         return self.file.agent or self.file.path.rsplit("/", 1)[-1]
 
+    def with_boots(self, boots: tuple[Boot, ...]) -> Opened:
+        """The journal with the boots of its snapshot."""
+        return replace(self, boots=boots, live=find_live_boot(boots, self.writer))
+
 
 def open_journal(file: JournalFile) -> Opened:
-    """Read who writes the journal. Raises JournalUnreadable for a file that is no readable journal."""
-    before = file_signature(file.path)
+    """Find who writes the journal; nothing of it is read yet. Raises JournalUnreadable where it may not be opened."""
     reader = discovery.reader_for(file)
-    boots = tuple(reader.boots())
-    writer = writer_lock.find_holder(Path(file.path))
-    return Opened(file, reader, boots, writer, find_live_boot(boots, writer), clock.wall(), before)
+    signature = file_signature(file.path)
+    return Opened(file, reader, writer_lock.find_holder(Path(file.path)), clock.wall(), signature)
 
 
 def find_live_boot(boots: Sequence[Boot], writer: Writer | None) -> int | None:
@@ -74,7 +80,7 @@ class UnreadablePage:
 def with_journal(
     view: Callable[Concatenate[HttpRequest, Opened, P], HttpResponseBase],
 ) -> Callable[..., HttpResponseBase]:
-    """Give the view an opened journal instead of its row id; a journal that cannot be read is a card, never a 500."""
+    """Give the view a journal instead of its row id; a journal that cannot be read is a card, never a 500."""
 
     @wraps(view)
     def opened_view(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:

@@ -9,7 +9,7 @@ from journal.models import DecisionKind, Step
 
 if TYPE_CHECKING:
     from journal.providers.profile import Profile
-    from journal.reader import Reader
+    from journal.reader.snapshot import StepSnapshot
 
 ENDED = ("completed", "failed", "cancelled")
 _OF_AN_INTENT: tuple[DecisionKind, ...] = ("replay", "mark_committed", "mark_not_applied", "abandon")
@@ -58,26 +58,25 @@ def offer_for(place: StepFacts) -> Offer:
     return Offer(kinds, no_replay, _no_query(place))
 
 
-def offer_for_step(reader: Reader, step: Step) -> Offer:
-    """What works for a step as its journal stands now."""
-    task = reader.task(step.task_id)
+def offer_for_step(step: Step, found: StepSnapshot) -> Offer:
+    """The decisions that work for a step as its journal stands now."""
     return offer_for(
         StepFacts(
             effect=step.effect or "",
             transport=step.transport,
             provider=step.provider or "",
             hold_reason=step.hold_reason or "",
-            task_status=task.status if task else "",
-            asks=can_be_asked(stored_profile(reader, step)),
+            task_status=found.task.status if found.task else "",
+            asks=can_be_asked(read_profile(step, found.profile_json)),
         )
     )
 
 
-def stored_profile(reader: Reader, step: Step) -> Profile | None:
-    """The profile stored with a step; None where it cannot be read."""
+def read_profile(step: Step, profile_json: str | None) -> Profile | None:
+    """The profile stored with a step, from its text; None where it cannot be read."""
     from journal.providers.parse import read_stored_profile
 
-    profile, unreadable = read_stored_profile(step.provider, reader.profile_json(step.task_id, step.step_index))
+    profile, unreadable = read_stored_profile(step.provider, profile_json)
     return None if unreadable else profile
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from agents.decisions.allowed import ENDED, can_be_asked, stored_profile
+from agents.decisions.allowed import ENDED, can_be_asked, read_profile
 from agents.index import differences, expired_approvals
 from agents.index.expired_approvals import without_expired_approval
 from agents.models import IndexedTask, JournalFile, PendingIntent
@@ -78,7 +78,7 @@ def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, fir
     ours = journal.dialect == "stepkeeper"
     task = reader.task(step.task_id) if ours else None
     status = task.status[:16] if task else ""
-    profile = stored_profile(reader, step) if ours else None
+    profile = read_profile(step, reader.profile_json(step.task_id, step.step_index)) if ours else None
     outlook = _outlook(journal, reader, without_expired_approval(step, now), attempts, profile, status)
     lapsed = expired_approvals.expiry_sentence(step, now) if outlook.state == HELD else ""
     PendingIntent.objects.update_or_create(

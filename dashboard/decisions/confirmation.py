@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.decisions.allowed import ENDED, stored_profile
+from agents.decisions.allowed import ENDED, read_profile
 from agents.index.intents import count_dispatches
-from agents.models import PendingIntent
 from agents.models.job import QUERY_STATUS
 from dashboard.choices import Verb, choose_verb
 from dashboard.decisions.binding import Binding, make_binding
 from dashboard.journal_page import Opened
-from dashboard.steps import payload
 from dashboard.steps.attempt_line import AttemptLine, build_attempt_line
 from dashboard.steps.payload import (
     Equality,
@@ -23,13 +21,14 @@ from dashboard.steps.payload import (
     prove_key,
     prove_payload,
 )
-from dashboard.steps.step import build_payloads, describe_window
+from dashboard.steps.step import build_payloads, describe_window, find_intent
 from dashboard.timeline.status import describe_step
 from dashboard.ui.forms import ReasonForm
 from journal.hold_reasons import HOLD_REASONS, HoldReason
 from journal.models import Evidence, FrozenRequest, Step
 from journal.providers.profile import Profile, StatusQuery
 from journal.providers.status_answer import fill_url
+from journal.reader.snapshot import StepSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +82,8 @@ class DecisionPage:
         return f"{self.verb.button}: sends nothing"
 
 
-def bind_decision(opened: Opened, step: Step, kind: str, *, user_id: int) -> Binding:
+def bind_decision(opened: Opened, found: StepSnapshot, step: Step, kind: str, *, user_id: int) -> Binding:
     """What a page made now binds its decision to."""
-    attempts = opened.reader.attempts(step.task_id, step.step_index)
     return make_binding(
         journal_id=opened.file.pk,
         task_id=step.task_id,
@@ -93,23 +91,22 @@ def bind_decision(opened: Opened, step: Step, kind: str, *, user_id: int) -> Bin
         kind=kind,
         key=step.idempotency_key or "",
         payload_sha256=step.payload_sha256 or "",
-        dispatches=count_dispatches(attempts),
+        dispatches=count_dispatches(found.attempts),
         user_id=user_id,
     )
 
 
-def build_confirmation_page(opened: Opened, step: Step, kind: str, *, form: ReasonForm, bound: Binding) -> DecisionPage:
+def build_confirmation_page(
+    opened: Opened, found: StepSnapshot, step: Step, kind: str, *, form: ReasonForm, bound: Binding
+) -> DecisionPage:
     """The page around a form that carries `bound`."""
-    reader, task_id, index = opened.reader, step.task_id, step.step_index
-    attempts = reader.attempts(task_id, index)
+    attempts, frozen, task = found.attempts, found.request, found.task
     signal = describe_step(step, attempts, live=opened.live, served=0, now=opened.now)
-    frozen = reader.request(task_id, index, cap=payload.REQUEST)
     arguments, _ = build_payloads(step, reveal=True, show_all="arguments")
     changes = step.effect not in ("read_only", "model")
     proof = prove_payload(step, arguments, frozen)
-    intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
-    profile = stored_profile(reader, step)
-    task = reader.task(task_id)
+    intent = find_intent(opened, step)
+    profile = read_profile(step, found.profile_json)
     keyed, ended = profile is None or profile.keyed, task is not None and task.status in ENDED
     return DecisionPage(
         journal_id=opened.file.pk,
@@ -126,7 +123,7 @@ def build_confirmation_page(opened: Opened, step: Step, kind: str, *, form: Reas
         proof=proof,
         dispatches=bound.dispatches,
         attempts=tuple(build_attempt_line(attempt, opened, step, reveal=True) for attempt in attempts),
-        evidence=tuple(reader.evidence(task_id, index)),
+        evidence=found.evidence,
         window=describe_window(intent, opened.now),
         until=intent.window_left_until if intent else None,
         expires_at=bound.expires_at,

@@ -29,10 +29,11 @@ from dashboard.decisions.binding import (
 )
 from dashboard.decisions.confirmation import bind_decision, build_confirmation_page
 from dashboard.journal_page import Opened, with_journal
-from dashboard.steps.step import get_step_or_404
+from dashboard.steps.step import load_step_or_404
 from dashboard.ui.access import can_decide, refuse, require_role
 from dashboard.ui.forms import ReasonForm, choose_form
 from journal.models import Step
+from journal.reader.snapshot import StepSnapshot
 
 _OTHER = "The form was made for another step, {0} or person. Open the {0} from the step's own page."
 _CHANGED = "this step has changed since you looked"
@@ -75,28 +76,30 @@ def show_question(request: HttpRequest, opened: Opened, task_id: str, step_index
 
 
 def _show_page(request: HttpRequest, opened: Opened, task_id: str, step_index: int, kind: str) -> HttpResponseBase:
-    step = get_step_or_404(opened, task_id, step_index)
+    opened, found, step = load_step_or_404(opened, task_id, step_index)
     if not can_decide(request.user):
         return _refuse_viewer(request, opened, step, f"request {kind}")
     assert isinstance(request.user, User)
     if request.method == "POST":
-        return _decide(request, request.user, opened, step, kind)
-    if why_not := _explain_refusal(opened, step, kind):
+        return _decide(request, request.user, opened, found, step, kind)
+    if why_not := _explain_refusal(opened, found, step, kind):
         return _show_changed(request, opened, step, kind, (why_not,), cause=_find_cause(opened, step, kind))
-    bound = bind_decision(opened, step, kind, user_id=request.user.pk)
+    bound = bind_decision(opened, found, step, kind, user_id=request.user.pk)
     form = choose_form(kind)(initial={"binding": seal_binding(bound)})
-    page = build_confirmation_page(opened, step, kind, form=form, bound=bound)
+    page = build_confirmation_page(opened, found, step, kind, form=form, bound=bound)
     return render(request, "decisions/confirm.html", {"page": page})
 
 
-def _explain_refusal(opened: Opened, step: Step, kind: str) -> str:
-    offer = offer_for_step(opened.reader, step)
+def _explain_refusal(opened: Opened, found: StepSnapshot, step: Step, kind: str) -> str:
+    offer = offer_for_step(step, found)
     if kind == QUERY_STATUS:
         return opened.file.undecidable or explain_no_query(step, opened.file.dialect, offer)
     return opened.file.undecidable or explain_no_decision(step, opened.file.dialect, offer, kind)
 
 
-def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: str) -> HttpResponseBase:
+def _decide(
+    request: HttpRequest, user: User, opened: Opened, found: StepSnapshot, step: Step, kind: str
+) -> HttpResponseBase:
     form = choose_form(kind)(request.POST)
     try:
         bound = unseal_binding(str(request.POST.get("binding", "")))
@@ -114,25 +117,31 @@ def _decide(request: HttpRequest, user: User, opened: Opened, step: Step, kind: 
     done = Job.objects.filter(message_id=bound.nonce).first()
     if done is not None:
         return redirect("job", done.uuid)  # the same form again: back button, double click, repeated POST
-    count = count_dispatches(opened.reader.attempts(step.task_id, step.step_index))
     changes = find_changes(
         bound,
         key=step.idempotency_key or "",
         payload_sha256=step.payload_sha256 or "",
-        dispatches=count,
+        dispatches=count_dispatches(found.attempts),
         status=str(step.status),
     )
     if changes:
         return _refuse_stale(request, opened, step, kind, changes)
-    if why_not := _explain_refusal(opened, step, kind):
+    if why_not := _explain_refusal(opened, found, step, kind):
         return _refuse_stale(request, opened, step, kind, (why_not,), cause=_find_cause(opened, step, kind))
     if not form.is_valid():
-        return _show_again(request, opened, step, kind, form, bound)
-    return _request_job(request, user, opened, step, kind, form, bound)
+        return _show_again(request, opened, found, step, kind, form, bound)
+    return _request_job(request, user, opened, found, step, kind, form, bound)
 
 
 def _request_job(
-    request: HttpRequest, user: User, opened: Opened, step: Step, kind: str, form: ReasonForm, bound: Binding
+    request: HttpRequest,
+    user: User,
+    opened: Opened,
+    found: StepSnapshot,
+    step: Step,
+    kind: str,
+    form: ReasonForm,
+    bound: Binding,
 ) -> HttpResponseBase:
     values = form.cleaned_data
     try:
@@ -154,16 +163,22 @@ def _request_job(
         return _refuse_stale(request, opened, step, kind, (error.message,), cause=_TAKEN)
     except BadDecision as error:
         form.add_error(error.field if error.field in form.fields else None, str(error))
-        return _show_again(request, opened, step, kind, form, bound)
+        return _show_again(request, opened, found, step, kind, form, bound)
     except PermissionDenied:
         return refuse(request, "operator")
     return redirect("job", job.uuid)
 
 
 def _show_again(
-    request: HttpRequest, opened: Opened, step: Step, kind: str, form: ReasonForm, bound: Binding
+    request: HttpRequest,
+    opened: Opened,
+    found: StepSnapshot,
+    step: Step,
+    kind: str,
+    form: ReasonForm,
+    bound: Binding,
 ) -> HttpResponse:
-    page = build_confirmation_page(opened, step, kind, form=form, bound=bound)
+    page = build_confirmation_page(opened, found, step, kind, form=form, bound=bound)
     return render(request, "decisions/confirm.html", {"page": page}, status=422)
 
 

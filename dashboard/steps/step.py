@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +17,7 @@ from agents.index.expired_approvals import expiry_sentence
 from agents.models import Job, PendingIntent
 from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
 from dashboard.choices import Offered, offer_step_choices
-from dashboard.derived_holds import derive_step_hold, load_hold_reasons
+from dashboard.derived_holds import derive_step_hold, load_holds
 from dashboard.journal_page import Opened, with_journal
 from dashboard.steps import payload
 from dashboard.steps.attempt_line import AttemptLine, build_attempt_line
@@ -40,9 +41,10 @@ from dashboard.timeline.status import describe_step
 from dashboard.ui.access import can_decide, can_see_payloads, require_role
 from dashboard.ui.format import describe_key_window
 from dashboard.ui.forms import PAYLOADS, parse_payload_name
-from dashboard.ui.render import page_or_part
+from dashboard.ui.render import find_shown_version, page_or_part
 from journal.hold_reasons import HOLD_REASONS, HoldReason
-from journal.models import Decision, Evidence, ModelCall, Step
+from journal.models import Decision, Evidence, ModelCall, Step, TaskRow
+from journal.reader.snapshot import StepSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +117,25 @@ class StepPage:
         return self.attempts[-1] if self.attempts else None
 
 
-def build_step_page(opened: Opened, step: Step, *, reveal: bool, decides: bool, show_all: str) -> StepPage:
+def build_step_page(
+    opened: Opened, found: StepSnapshot, step: Step, job: Job | None, *, reveal: bool, decides: bool, show_all: str
+) -> StepPage:
     """Everything the journal, the index and the jobs say of one step."""
-    reader, task_id, index = opened.reader, step.task_id, step.step_index
-    lapsed = expiry_sentence(step, opened.now)
-    step = derive_step_hold(opened, step, load_hold_reasons(opened, task_id))
-    attempts, calls = list(reader.attempts(task_id, index)), list(reader.model_calls(task_id, index))
-    served = count_reuses(step, list(reader.runs(task_id)))
+    version, lapsed = digest_step(opened, found, job), expiry_sentence(step, opened.now)
+    step = derive_step_hold(opened, step, load_holds(opened))
+    attempts, calls, frozen = found.attempts, found.calls, found.request
+    served = count_reuses(step, found.runs)
     signal = describe_step(step, attempts, live=opened.live, served=served, now=opened.now)
     spans = measure_spans(step, attempts, calls, boots=opened.boots, live=opened.live, now=opened.now)
     arguments, output = build_payloads(step, reveal=reveal, show_all=show_all)
-    frozen = reader.request(task_id, index, cap=payload.REQUEST)
     proof = prove_payload(step, arguments, frozen)
-    intent = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index).first()
-    job, pending = find_newest_job(opened, step), step.status == "pending"
+    intent = find_intent(opened, step)
+    pending = step.status == "pending"
     under_way = job.kind if job and job.is_open else ""
     may_be_decided = pending and under_way != DECISION
-    offered = _offer_choices(opened, step, signal.state, asked=under_way == QUERY_STATUS) if may_be_decided else None
+    offered = (
+        _offer_choices(opened, found, step, signal.state, asked=under_way == QUERY_STATUS) if may_be_decided else None
+    )
     return StepPage(
         journal_id=opened.file.pk,
         agent=opened.name,
@@ -139,9 +143,9 @@ def build_step_page(opened: Opened, step: Step, *, reveal: bool, decides: bool, 
         step=step,
         state=signal.state,
         word=signal.word,
-        hold=_find_hold(opened, step) if pending else None,
+        hold=_find_hold(found.task, step) if pending else None,
         lapsed=lapsed,
-        diverging=_describe_divergence(opened, step, reveal=reveal),
+        diverging=_describe_divergence(found.task, step, reveal=reveal),
         reveal=reveal,
         can_decide=decides,
         arguments=arguments,
@@ -151,8 +155,8 @@ def build_step_page(opened: Opened, step: Step, *, reveal: bool, decides: bool, 
         proof=proof,
         error=shorten_error(step.error_json) if reveal else "",
         attempts=tuple(build_attempt_line(attempt, opened, step, reveal=reveal) for attempt in attempts),
-        evidence=tuple(reader.evidence(task_id, index)),
-        decisions=tuple((decision, describe_decision(decision)) for decision in reader.decisions(task_id, index)),
+        evidence=found.evidence,
+        decisions=tuple((decision, describe_decision(decision)) for decision in found.decisions),
         calls=tuple(_build_call_line(call) for call in calls),
         intent=intent,
         offered=offered if decides else None,
@@ -161,31 +165,31 @@ def build_step_page(opened: Opened, step: Step, *, reveal: bool, decides: bool, 
         window=describe_window(intent, opened.now) if intent and not opened.file.is_foreign else "",
         until=intent.window_left_until if intent else None,
         took=measure_duration(step, attempts, spans),
-        version=digest_step(opened, step, job),
+        version=version,
         polls=pending,
         show_all=show_all,
         now=opened.now,
     )
 
 
-def _find_hold(opened: Opened, step: Step) -> HoldReason | None:
-    """Why the step is held. What the code of an ended task asks for matters no more: none of it runs."""
-    task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
-    return None if task is not None and task.status in ENDED else HOLD_REASONS.get(step.hold_reason or "")
+def _find_hold(task: TaskRow | None, step: Step) -> HoldReason | None:
+    """Why the step is held. No code of an ended task runs, so it does not matter which steps that code asks for."""
+    if step.hold_reason == "diverged" and task is not None and task.status in ENDED:
+        return None
+    return HOLD_REASONS.get(step.hold_reason or "")
 
 
-def _describe_divergence(opened: Opened, step: Step, *, reveal: bool) -> str:
-    task = opened.reader.task(step.task_id) if step.hold_reason == "diverged" else None
-    if task is None or task.status != "waiting":
+def _describe_divergence(task: TaskRow | None, step: Step, *, reveal: bool) -> str:
+    if step.hold_reason != "diverged" or task is None or task.status != "waiting":
         return ""
     said = describe_divergence(step, reveal=reveal)
     return f"{said[:1].upper()}{said[1:]} {HOLD_REASONS['diverged'].advice}"
 
 
-def _offer_choices(opened: Opened, step: Step, state: str, *, asked: bool) -> Offered | None:
+def _offer_choices(opened: Opened, found: StepSnapshot, step: Step, state: str, *, asked: bool) -> Offered | None:
     if opened.file.dialect != "stepkeeper" or opened.file.undecidable:
         return None
-    return offer_step_choices(opened.file.pk, step, offer_for_step(opened.reader, step), state=state, asked=asked)
+    return offer_step_choices(opened.file.pk, step, offer_for_step(step, found), state=state, asked=asked)
 
 
 def describe_window(intent: PendingIntent | None, now: datetime) -> str:
@@ -194,17 +198,26 @@ def describe_window(intent: PendingIntent | None, now: datetime) -> str:
     return describe_key_window(intent.window_text if intent else "", (until - now).total_seconds() if until else None)
 
 
-def find_newest_job(opened: Opened, step: Step) -> Job | None:
+def find_intent(opened: Opened, step: Step) -> PendingIntent | None:
+    """What the index says of a pending step."""
+    intents = PendingIntent.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
+    return intents.first()
+
+
+def find_newest_job(opened: Opened, task_id: str, index: int) -> Job | None:
     """The open decision about this step, else the open question, else the newest job about it."""
-    jobs = Job.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
+    jobs = Job.objects.filter(journal=opened.file, task_id=task_id, step_index=index)
     newest = jobs.order_by("-created_at")
     open_ones = newest.filter(state__in=OPEN_STATES)
     return open_ones.filter(kind=DECISION).first() or open_ones.first() or newest.first()
 
 
-def digest_step(opened: Opened, step: Step, job: Job | None) -> str:
+def digest_step(opened: Opened, found: StepSnapshot, job: Job | None) -> str:
     """What a poll compares: the journal, the step's own word, and what jobs and the index say of it."""
-    attempts = opened.reader.attempts(step.task_id, step.step_index) if step.status == "pending" else ()
+    step = found.step
+    if step is None:
+        return ""
+    attempts = found.attempts if step.status == "pending" else ()
     signal = describe_step(step, attempts, live=opened.live, served=0, now=opened.now)
     intents = PendingIntent.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
     # Looked at again each half minute: when that was is not shown.
@@ -245,18 +258,27 @@ def _build_call_line(call: ModelCall) -> CallLine:
 @with_journal
 def show_step(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponse:
     """Journal says, provider says, verdict; bytes only for people who may see payloads."""
-    found = get_step_or_404(opened, task_id, step_index)
+    job = find_newest_job(opened, task_id, step_index)
+    shown = find_shown_version(request)
+    opened, found, step = load_step_or_404(
+        opened,
+        task_id,
+        step_index,
+        is_known=lambda head: shown == digest_step(opened.with_boots(head.boots), head, job),
+    )
 
     def build() -> StepPage:
         return build_step_page(
             opened,
             found,
+            step,
+            job,
             reveal=can_see_payloads(request.user),
             decides=can_decide(request.user),
             show_all=parse_payload_name(request.GET.get("all")),
         )
 
-    version = digest_step(opened, found, find_newest_job(opened, found))
+    version = digest_step(opened, found, job)
     return page_or_part(request, "steps/step.html", build, parts={"step-now": "steps/_now.html"}, version=version)
 
 
@@ -265,7 +287,6 @@ def show_step(request: HttpRequest, opened: Opened, task_id: str, step_index: in
 @with_journal
 def download_payload(request: HttpRequest, opened: Opened, task_id: str, step_index: int, name: str) -> HttpResponse:
     """The stored bytes of one payload as an attachment, never as something a browser would render."""
-    get_step_or_404(opened, task_id, step_index)
     wanted = next((one for one in PAYLOADS if one == name), None)
     data = opened.reader.stored(task_id, step_index, wanted) if wanted else None
     if data is None:
@@ -279,9 +300,11 @@ def download_payload(request: HttpRequest, opened: Opened, task_id: str, step_in
     return response
 
 
-def get_step_or_404(opened: Opened, task_id: str, step_index: int) -> Step:
-    """The step with its payloads, or 404."""
-    found = opened.reader.step(task_id, step_index)
-    if found is None:
+def load_step_or_404(
+    opened: Opened, task_id: str, step_index: int, *, is_known: Callable[[StepSnapshot], bool] = lambda head: False
+) -> tuple[Opened, StepSnapshot, Step]:
+    """The journal and the step as one snapshot shows them, with the step's payloads, or 404."""
+    found = opened.reader.load_step(task_id, step_index, request_cap=payload.REQUEST, is_known=is_known)
+    if found.step is None:
         raise Http404("No such step in this journal.")
-    return found
+    return opened.with_boots(found.boots), found, found.step

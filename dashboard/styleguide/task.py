@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from agents.models import JournalFile
 from dashboard.journal_page import Opened
 from dashboard.tasks.branches import Group
-from dashboard.tasks.rows import Material, build_rows
+from dashboard.tasks.rows import build_rows, measure_step_spans
 from dashboard.tasks.task import TaskPage
 from dashboard.tasks.usage import sum_usage
 from dashboard.tasks.words import Failure
 from dashboard.timeline.layout import lay_out_frame
 from journal.models import Attempt, Boot, Decision, ModelCall, Run, Step, TaskRow
 from journal.reader import Reader
+from journal.reader.snapshot import TaskSteps
 
 NOW = datetime(2026, 11, 29, 10, 20, tzinfo=UTC)
 HOSTILE = "<div hx-post=/x hx-trigger=load>\u202egpj.exe\u2066 ${env} {{ 7*7 }}</div>\x00\x1b[31m"
@@ -23,14 +24,14 @@ LONG = "a_tool_with_a_name_that_nobody_should_ever_have_typed_" * 4
 
 def build_specimen_task() -> TaskPage:
     """Its page, at a time that stands still."""
-    opened = Opened(JournalFile(pk=1, agent="specimen"), Reader("specimen"), _BOOTS, None, 3, NOW)
-    material = _make_material()
-    spans = [span for step in material.steps for span in material.spans(step, opened)]
+    opened = Opened(JournalFile(pk=1, agent="specimen"), Reader("specimen"), None, NOW, boots=_BOOTS, live=3)
+    content = _make_content()
+    spans = [span for step in content.steps for span in measure_step_spans(step, content, opened)]
     frame = lay_out_frame(spans, _BOOTS, live=3, now=NOW, running=True, open_=True)
-    used = sum_usage(call for made in material.calls.values() for call in made)
+    used = sum_usage(call for made in content.calls.values() for call in made)
     task = TaskRow("specimen", "running", created_at=_after(0), updated_at=_after(990))
     child = TaskRow(f"specimen/{RIGHT_TO_LEFT}", "completed", parent_id="specimen")
-    made = build_rows(material, opened, frame.axis, reveal=True)
+    made = build_rows(content, opened, frame.axis, reveal=True)
     groups = (
         Group(task, "#", 0, "running", made, 11, used.tokens, used.cost),
         Group(child, "#", 1, "completed", made[:2], 3, used.tokens, used.cost, more=1),
@@ -115,7 +116,7 @@ def _make_steps() -> tuple[Step, ...]:
     )
 
 
-def _make_material() -> Material:
+def _make_content() -> TaskSteps:
     attempts = {
         2: [_make_attempt(2, 1, 1, 11, None, None), _make_attempt(2, 2, 2, 26, 31, "applied")],
         3: [_make_attempt(3, 1, 2, 32, 34, "no_effect")],
@@ -142,4 +143,4 @@ def _make_material() -> Material:
         "applied",
     )
     runs = (Run("specimen", 1, 1, _after(0), _after(21), -1, None), Run("specimen", 2, 3, _after(961), None, 6, None))
-    return Material(_make_steps(), attempts, calls, {5: [said]}, runs)
+    return TaskSteps(_make_steps(), attempts, calls, {5: [said]}, runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.conf import settings
@@ -12,18 +12,20 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from agents.money import Money
-from dashboard.derived_holds import derive_task_wait, list_holds
+from dashboard.derived_holds import Holds, derive_step_hold, derive_task_wait, load_holds
 from dashboard.journal_page import Opened, with_journal
-from dashboard.tasks.branches import Branch, Group, build_group, derive_task_state, list_branches, sum_costs
-from dashboard.tasks.rows import Row, load_material
+from dashboard.tasks.branches import Group, build_group, derive_task_state, sum_costs
+from dashboard.tasks.rows import Row, measure_step_spans
 from dashboard.tasks.words import Failure, describe_failure, describe_task
 from dashboard.timeline.layout import Frame, lay_out_frame
 from dashboard.ui.access import can_see_payloads, require_role
 from dashboard.ui.forms import parse_cursor_index
-from dashboard.ui.render import page_or_part
-from journal.models import TaskRow
+from dashboard.ui.render import find_shown_version, page_or_part
+from journal.models import Step, TaskRow
+from journal.reader.snapshot import Branch, TaskSnapshot, TaskSteps
 
 LIMIT = 200  # steps a page: a live one is sent anew every few seconds
+BRANCHES = 40  # branches a page, each with as many steps
 _LEDGER_LINES = 5
 _TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed
 ENDED = ("completed", "failed", "cancelled")
@@ -80,16 +82,20 @@ class TaskPage:
         return self.state in ENDED
 
 
-def build_task_page(opened: Opened, task: TaskRow, *, after: int, reveal: bool, version: str) -> TaskPage:
-    """The page of one task from one page of its steps; `reveal` shows what others wrote into it.
+def build_task_page(
+    opened: Opened, found: TaskSnapshot, task: TaskRow, holds: Holds, *, after: int, reveal: bool, version: str
+) -> TaskPage:
+    """The page of one task from its snapshot; `reveal` shows what others wrote into it."""
+    named = [derive_step_hold(opened, step, holds) for step in found.named]
 
-    `version` is the one from before the rows are read: what changes meanwhile makes the next poll another.
-    """
-    own = load_material(opened, task.task_id, after=after, limit=LIMIT)
-    below, left = list_branches(opened, task.task_id, limit=LIMIT) if after < 0 else ([], 0)
-    task = derive_task_wait(opened, task, own.steps)
-    shown = [Branch(task, 0, own), *below]
-    frame = _lay_out_frame(opened, task, shown, since=_find_end_before(opened, task.task_id, after))
+    def derive_branch(task: TaskRow, depth: int, content: TaskSteps) -> Branch:
+        steps = tuple(derive_step_hold(opened, step, holds) for step in content.steps)
+        return Branch(derive_task_wait(task, steps, named, holds), depth, replace(content, steps=steps))
+
+    own = derive_branch(task, 0, found.content)
+    task = own.task
+    shown = [own, *(derive_branch(each.task, each.depth, each.content) for each in found.branches)]
+    frame = _lay_out_frame(opened, task, shown, since=_find_end(opened, found.before))
     groups = tuple(build_group(opened, each, frame.axis, reveal=reveal) for each in shown)
     state = derive_task_state(task, opened)
     polls = state not in ENDED
@@ -105,7 +111,7 @@ def build_task_page(opened: Opened, task: TaskRow, *, after: int, reveal: bool, 
         frame=frame,
         groups=groups,
         parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
-        next_href=f"{href}?after={own.last}" if own.more else "",
+        next_href=f"{href}?after={own.content.last}" if own.content.more else "",
         first_href=href if after >= 0 else "",
         own=groups[0].cost,
         children=sum_costs(groups[1:]) if len(groups) > 1 else None,
@@ -113,14 +119,14 @@ def build_task_page(opened: Opened, task: TaskRow, *, after: int, reveal: bool, 
         served=sum(row.state == "reused" for row in groups[0].rows),
         version=version,
         polls=polls,
-        more_children=left,
+        more_children=found.more_branches,
         now=opened.now,
-        ledger=_build_ledger(opened.name, task, opened, reveal=reveal) if settings.STEPKEEPER_DEMO else (),
+        ledger=_build_ledger(opened.name, own.content.steps, reveal=reveal) if settings.STEPKEEPER_DEMO else (),
     )
 
 
 def _describe_task(state: str, groups: tuple[Group, ...], shown: list[Branch], *, reveal: bool) -> str:
-    own, steps = shown[0], [step for each in shown for step in each.material.steps]
+    own, steps = shown[0], [step for each in shown for step in each.content.steps]
     return describe_task(
         own.task,
         state,
@@ -128,19 +134,19 @@ def _describe_task(state: str, groups: tuple[Group, ...], shown: list[Branch], *
         held=next(((group.task.task_id, row) for group in groups for row in group.rows if row.waits), None),
         diverged=next((step for step in steps if step.hold_reason == "diverged"), None),
         total=groups[0].steps,
-        boots=len({run.boot for run in own.material.runs}),
+        boots=len({run.boot for run in own.content.runs}),
         reveal=reveal,
     )
 
 
-def _build_ledger(agent: str, task: TaskRow, opened: Opened, *, reveal: bool) -> tuple[LedgerLine, ...]:
+def _build_ledger(agent: str, steps: tuple[Step, ...], *, reveal: bool) -> tuple[LedgerLine, ...]:
     # The demo is not there where it does not run: it is imported only then.
     from agents.demo import story
     from agents.demo.paths import PULLS
 
     if agent != PULLS:
         return ()
-    keys = {step.idempotency_key for step in opened.reader.steps(task.task_id) if step.idempotency_key}
+    keys = {step.idempotency_key for step in steps if step.idempotency_key}
     return tuple(
         LedgerLine(
             line.number,
@@ -155,11 +161,11 @@ def _build_ledger(agent: str, task: TaskRow, opened: Opened, *, reveal: bool) ->
     )
 
 
-def digest_task(opened: Opened, task: TaskRow) -> str:
+def digest_task(opened: Opened, task: TaskRow, holds: Holds) -> str:
     """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
     state = derive_task_state(task, opened)
     moves = state == "running" or (state == "waiting" and task.wait_kind == "due")
-    held = list_holds(opened) if state not in ENDED else []
+    held = sorted(holds.reasons.items()) if state not in ENDED else []
     return digest_opened(opened, held, int(opened.now.timestamp()) // _TICK if moves else 0)
 
 
@@ -169,21 +175,20 @@ def digest_opened(opened: Opened, *told: object) -> str:
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def _find_end_before(opened: Opened, task_id: str, index: int) -> float | None:
+def _find_end(opened: Opened, before: TaskSteps) -> float | None:
     """When the last step of the page before ended: what happened between two pages stands on the later one."""
-    if index < 0:
-        return None
-    before = load_material(opened, task_id, after=index - 1, limit=1)
-    steps = [step for step in before.steps if step.step_index == index]
-    return max((span.end for step in steps for span in before.spans(step, opened)), default=None)
+    spans = (span for step in before.steps for span in measure_step_spans(step, before, opened))
+    return max((span.end for span in spans), default=None)
 
 
 def _lay_out_frame(opened: Opened, task: TaskRow, shown: list[Branch], *, since: float | None) -> Frame:
-    spans = [span for each in shown for step in each.material.steps for span in each.material.spans(step, opened)]
+    spans = [
+        span for each in shown for step in each.content.steps for span in measure_step_spans(step, each.content, opened)
+    ]
     marks = [
         decision.applied_at
         for each in shown
-        for decisions in each.material.decisions.values()
+        for decisions in each.content.decisions.values()
         for decision in decisions
         if decision.applied_at
     ]
@@ -205,14 +210,28 @@ def _lay_out_frame(opened: Opened, task: TaskRow, shown: list[Branch], *, since:
 @with_journal
 def show_task(request: HttpRequest, opened: Opened, task_id: str) -> HttpResponse:
     """One task's timeline, live while it is unfinished."""
-    found = opened.reader.task(task_id, cap=None)
-    if found is None:
+    after, holds = parse_cursor_index(request.GET.get("after")), load_holds(opened)
+    shown = find_shown_version(request)
+    found = opened.reader.load_task(
+        task_id,
+        after=after,
+        limit=LIMIT,
+        most_branches=BRANCHES,
+        named=holds.list_places(task_id),
+        is_known=lambda head: (
+            head.task is not None and shown == digest_task(opened.with_boots(head.boots), head.task, holds)
+        ),
+    )
+    task = found.task
+    if task is None:
         raise Http404("No such task in this journal.")
-    after, version = parse_cursor_index(request.GET.get("after")), digest_task(opened, found)
+    opened = opened.with_boots(found.boots)
+    version = digest_task(opened, task, holds)
+    reveal = can_see_payloads(request.user)
     return page_or_part(
         request,
         "tasks/task.html",
-        lambda: build_task_page(opened, found, after=after, reveal=can_see_payloads(request.user), version=version),
+        lambda: build_task_page(opened, found, task, holds, after=after, reveal=reveal, version=version),
         parts={"task-timeline": "tasks/_timeline.html"},
         version=version,
     )

@@ -32,12 +32,17 @@ def page_or_part(
     """
     if _wants_part(request):
         template = parts.get(request.headers.get("HX-Target", "")) or next(iter(parts.values()))
-    if _wants_part(request) and version and request.GET.get("version") == version:
+    if version and find_shown_version(request) == version:
         response = HttpResponse(status=204)
     else:
         response = render(request, template, {"page": page() if callable(page) else page}, status=status)
     patch_vary_headers(response, ("HX-Request", "HX-Target"))
     return response
+
+
+def find_shown_version(request: HttpRequest) -> str | None:
+    """The version of the part that htmx polls for; None where a whole page or another part is asked for."""
+    return request.GET.get("version") if _wants_part(request) else None
 
 
 def _wants_part(request: HttpRequest) -> bool:

@@ -26,14 +26,16 @@ T = TypeVar("T", Attempt, Evidence, Decision, ModelCall)
 P = TypeVar("P")
 # One step, a range of steps, or all steps of a task.
 Steps = int | range | None
-# A step's task and index.
+# A step's task and index; the steps of a task from an index to another.
 Place = tuple[str, int]
+Span = tuple[str, int, int]
 
 # A count past this is shown as "10,000+": counting further would read the whole table.
 COUNT_CAP: Final = 10_000
 HISTORY_LIMIT: Final = 5_000
 # So many ids or places stand in one statement: SQLite takes 32,766 values.
 MOST_AT_ONCE: Final = 1_000
+_NO_END: Final = 2**63 - 1
 _UNFINISHED: Final = "status IN ('queued', 'running', 'waiting')"
 # The highest index is found in one step down the key. A step refused before it was written leaves its index unused.
 _COUNTED_STEPS: Final = f"(SELECT max(step_index) + 1 FROM {STEP_TABLE} AS s WHERE s.task_id = t.task_id) AS steps"
@@ -184,9 +186,28 @@ def list_steps(
 
 def find_steps(connection: sqlite3.Connection, places: Collection[Place]) -> list[Step]:
     """The steps at these places that there are, without payloads."""
-    return _with_approvals(
-        connection, [read_model(Step, row) for row in _fetch_at(connection, Step, STEP_TABLE, places)]
+    found = _fetch_in(connection, Step, STEP_TABLE, spans_of(places))
+    return _with_approvals(connection, [read_model(Step, row) for row in found])
+
+
+def list_first_steps(connection: sqlite3.Connection, task_ids: Collection[str], *, limit: int) -> dict[str, list[Step]]:
+    """The first `limit` steps of each of these tasks, without payloads, by task."""
+    # The index of the step past the last that is wanted is found in the key alone.
+    beyond = (
+        f"SELECT step_index FROM {STEP_TABLE} AS n WHERE n.task_id = t.task_id AND step_index > -1 ORDER BY step_index"
     )
+    found = fetch_rows(
+        connection,
+        f"SELECT {columns_of(Step, of='s')} FROM agent_task AS t CROSS JOIN {STEP_TABLE} AS s "
+        f"ON s.task_id = t.task_id AND s.step_index > -1 "
+        f"AND s.step_index < coalesce(({beyond} LIMIT 1 OFFSET ?), {_NO_END}) "
+        f"WHERE t.task_id IN ({_signs(task_ids)}) ORDER BY s.task_id, s.step_index",
+        (limit, *task_ids),
+    )
+    by_task: dict[str, list[Step]] = {}
+    for step in _with_approvals(connection, [read_model(Step, row) for row in found]):
+        by_task.setdefault(step.task_id, []).append(step)
+    return by_task
 
 
 def list_pending(connection: sqlite3.Connection, *, after: str | None = None, limit: int) -> Page[Step]:
@@ -260,12 +281,9 @@ def _with_approvals(connection: sqlite3.Connection, steps: list[Step]) -> list[S
     places = [(step.task_id, step.step_index) for step in steps if step.status == "pending"]
     if not places:
         return steps
-    waiting: dict[tuple[str, int | None], Decision] = {}
     unused = "kind IN ('replay', 'replay_as_new', 'approve') AND outcome = 'applied' AND consumed_attempt IS NULL"
-    rest = f"WHERE {unused} ORDER BY applied_at, agent_decision.rowid"
-    for row in _fetch_at(connection, Decision, "agent_decision", places, rest):
-        decision = read_model(Decision, row)
-        waiting[decision.task_id, decision.step_index] = decision
+    found = find_decisions(connection, spans_of(places), where=f"WHERE {unused}")
+    waiting = {(decision.task_id, decision.step_index): decision for decision in found}
     return [
         replace(step, decision=waiting.get((step.task_id, step.step_index))) if step.status == "pending" else step
         for step in steps
@@ -274,7 +292,7 @@ def _with_approvals(connection: sqlite3.Connection, steps: list[Step]) -> list[S
 
 def find_profiles(connection: sqlite3.Connection, places: Collection[Place]) -> dict[Place, str]:
     """The provider profiles frozen with these steps, as JSON text."""
-    found = _fetch_at(connection, Step, STEP_TABLE, places, "", "profile_json")
+    found = _fetch_in(connection, Step, STEP_TABLE, spans_of(places), "", "profile_json")
     return {
         (row.needed_text("task_id"), row.needed_integer("step_index", -1)): text
         for row in found
@@ -414,30 +432,46 @@ def _list_history(
     return [read_model(model, row) for row in found]
 
 
-def find_attempts(connection: sqlite3.Connection, places: Collection[Place]) -> list[Attempt]:
-    """The dispatches of these steps, without output, in order."""
-    order = "ORDER BY task_id, step_index, attempt"
-    return [read_model(Attempt, row) for row in _fetch_at(connection, Attempt, "agent_step_attempt", places, order)]
+def find_attempts(connection: sqlite3.Connection, spans: Collection[Span]) -> list[Attempt]:
+    """The dispatches of the steps in these spans, without output, in order."""
+    found = _fetch_in(connection, Attempt, "agent_step_attempt", spans, "ORDER BY task_id, step_index, attempt")
+    return [read_model(Attempt, row) for row in found]
 
 
-def find_evidence(connection: sqlite3.Connection, places: Collection[Place]) -> list[Evidence]:
-    """The status answers about these steps, without output, in order."""
-    return [
-        read_model(Evidence, row) for row in _fetch_at(connection, Evidence, "agent_evidence", places, "ORDER BY id")
-    ]
+def find_evidence(connection: sqlite3.Connection, spans: Collection[Span]) -> list[Evidence]:
+    """The status answers about the steps in these spans, without output, in order."""
+    found = _fetch_in(connection, Evidence, "agent_evidence", spans, "ORDER BY id")
+    return [read_model(Evidence, row) for row in found]
 
 
-def _fetch_at(
-    connection: sqlite3.Connection, model: type, table: str, places: Collection[Place], rest: str = "", *more: str
+def find_decisions(connection: sqlite3.Connection, spans: Collection[Span], *, where: str = "") -> list[Decision]:
+    """The decisions about the steps in these spans, without output, in order of application."""
+    order = f"{where} ORDER BY applied_at, agent_decision.rowid"
+    return [read_model(Decision, row) for row in _fetch_in(connection, Decision, "agent_decision", spans, order)]
+
+
+def find_model_calls(connection: sqlite3.Connection, spans: Collection[Span]) -> list[ModelCall]:
+    """The provider responses of the steps in these spans, in order."""
+    found = _fetch_in(connection, ModelCall, "agent_model_call", spans, "ORDER BY task_id, step_index, call")
+    return [read_model(ModelCall, row) for row in found]
+
+
+def spans_of(places: Collection[Place]) -> list[Span]:
+    """Each place as a span of one step."""
+    return [(task_id, index, index) for task_id, index in dict.fromkeys(places)]
+
+
+def _fetch_in(
+    connection: sqlite3.Connection, model: type, table: str, spans: Collection[Span], rest: str = "", *more: str
 ) -> list[UntrustedRow]:
-    """The rows of a table at these steps, each sought by the table's own index."""
+    """The rows of a table about the steps in these spans, each span sought by the table's own index."""
     found: list[UntrustedRow] = []
-    for some in _parts(places):
-        # A comparison with a list of pairs would scan the table; a join from the pairs seeks each.
-        wanted = f"WITH wanted (at_task, at_index) AS (VALUES {', '.join(['(?, ?)'] * len(some))})"
+    for some in _parts(spans):
+        # A comparison with a list of pairs would walk through the table; a join from the list seeks each.
         sql = (
-            f"{wanted} SELECT {columns_of(model, *more)} FROM wanted "
-            f"CROSS JOIN {table} ON task_id = at_task AND step_index = at_index {rest}"
+            f"WITH wanted (at_task, first, last) AS (VALUES {', '.join(['(?, ?, ?)'] * len(some))}) "
+            f"SELECT {columns_of(model, *more)} FROM wanted "
+            f"CROSS JOIN {table} ON task_id = at_task AND step_index BETWEEN first AND last {rest}"
         )
         found += fetch_rows(connection, sql, tuple(chain.from_iterable(some)))
     return found

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TypeVar
 
 from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, TaskRow
-from journal.reader import changes, foreign, native, payloads
+from journal.reader import changes, foreign, native, payloads, snapshot
 from journal.reader.changes import Changes
 from journal.reader.dialects import Dialect
 from journal.reader.file_state import JournalState, inspect
 from journal.reader.header import read_header, require_readable
 from journal.reader.open import BUDGET, read_journal
 from journal.reader.paging import Page
+from journal.reader.snapshot import IntentSnapshot, StepSnapshot, TaskSnapshot
 from journal.reader.stat import check_path
 
 T = TypeVar("T")
 _INTEGER_LIMIT = 2**63
+
+
+def _is_never_known(_: object) -> bool:
+    return False
 
 
 class Reader:
@@ -102,6 +107,86 @@ class Reader:
             lambda c, dialect: foreign.find_step(c, dialect, task_id, index, cap=cap),
         )
 
+    def load_task(
+        self,
+        task_id: str,
+        *,
+        after: int = -1,
+        limit: int,
+        most_branches: int = 0,
+        named: Collection[native.Place] = (),
+        is_known: Callable[[TaskSnapshot], bool] = _is_never_known,
+    ) -> TaskSnapshot:
+        """All that a task's page shows: steps past index `after`, and on the first page the branches below the task.
+
+        `named` are further steps to read, by their places. Where `is_known` says so of the boots and the task alone,
+        the rest is not read.
+        """
+        if not _is_text(task_id) or not _is_integer(after):
+            return TaskSnapshot()
+        return self._read(
+            lambda c: snapshot.load_task(
+                c,
+                task_id,
+                after=after,
+                limit=limit,
+                most_branches=most_branches,
+                named=named,
+                is_known=is_known,
+            ),
+            lambda c, dialect: snapshot.load_foreign_task(
+                c, dialect, task_id, after=after, limit=limit, is_known=is_known
+            ),
+        )
+
+    def load_step(
+        self,
+        task_id: str,
+        index: int,
+        *,
+        cap: int = payloads.CAP,
+        request_cap: int = payloads.CAP,
+        is_known: Callable[[StepSnapshot], bool] = _is_never_known,
+    ) -> StepSnapshot:
+        """All that a step's page shows. Where `is_known` says so of boots, step and attempts, the rest is not read."""
+        if not _is_text(task_id) or not _is_integer(index):
+            return StepSnapshot()
+        return self._read(
+            lambda c: snapshot.load_step(c, task_id, index, cap=cap, request_cap=request_cap, is_known=is_known),
+            lambda c, dialect: snapshot.load_foreign_step(c, dialect, task_id, index, cap=cap),
+        )
+
+    def load_pending(self, *, after: str | None = None, limit: int = 100) -> Page[IntentSnapshot]:
+        """One page of the pending steps of all tasks, least recently changed first, with what recovery decides by.
+
+        `after` is a page's `next_cursor`. A step that changes between two pages is met again, never missed. A journal
+        of another maker gives its first `limit` steps and no further page.
+        """
+
+        def own(connection: sqlite3.Connection) -> Page[IntentSnapshot]:
+            page = native.list_pending(connection, after=after, limit=limit)
+            return Page(tuple(snapshot.load_intents(connection, page.items)), page.next_cursor)
+
+        return self._read(
+            own,
+            lambda c, dialect: Page(tuple(map(IntentSnapshot, foreign.list_pending(c, dialect, limit=limit)))),
+        )
+
+    def load_intents(self, places: Collection[native.Place]) -> list[IntentSnapshot]:
+        """The steps of ours at these places that there are, with what recovery decides about them by."""
+        return self._read(
+            lambda c: snapshot.load_intents(c, native.find_steps(c, places)),
+            lambda c, dialect: [],
+        )
+
+    def load_tasks(self, task_ids: Collection[str]) -> list[TaskRow]:
+        """The tasks of ours of these ids that there are, with their errors, without input and output."""
+        return self._read(lambda c: native.find_tasks(c, task_ids), lambda c, dialect: [])
+
+    def load_steps(self, places: Collection[native.Place]) -> list[Step]:
+        """The steps of ours at these places that there are, without payloads."""
+        return self._read(lambda c: native.find_steps(c, places), lambda c, dialect: [])
+
     def stored(self, task_id: str, index: int, name: payloads.Name) -> bytes | None:
         """All bytes of one payload exactly as they are stored; None where there is none.
 
@@ -161,16 +246,6 @@ class Reader:
         return self._read(
             lambda c: list(native.list_pending(c, limit=limit).items),
             lambda c, dialect: foreign.list_pending(c, dialect, limit=limit),
-        )
-
-    def pending_page(self, *, after: str | None = None, limit: int = 100) -> Page[Step]:
-        """One page of the pending steps of all tasks, least recently changed first; `after` is a page's `next_cursor`.
-
-        A journal of another maker gives its first `limit` and no further page.
-        """
-        return self._read(
-            lambda c: native.list_pending(c, after=after, limit=limit),
-            lambda c, dialect: Page(tuple(foreign.list_pending(c, dialect, limit=limit))),
         )
 
     def diverged(self, *, limit: int = 1000) -> list[Step]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dashboard.derived_holds import load_holds
 from dashboard.journal_page import open_journal
 from dashboard.tasks.task import build_task_page, digest_task
 from tests.builders import fleet
@@ -16,12 +17,14 @@ pytestmark = pytest.mark.django_db
 def test_what_is_written_while_a_page_is_made_is_on_the_next_poll(small_fleet):
     """A page that had its version from after the write would be told "unchanged" for ever."""
     opened = open_journal(small_fleet.triage)
-    found = opened.reader.task(HOSTILE, cap=None)
-    assert found is not None
+    holds = load_holds(opened)
+    found = opened.reader.load_task(HOSTILE, limit=10)
+    assert found.task is not None
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
         connection.execute("UPDATE agent_task SET status = 'completed' WHERE task_id = ?", (HOSTILE,))
-    version = digest_task(opened, found)
-    page = build_task_page(opened, found, after=-1, reveal=False, version=version)
+    opened = opened.with_boots(found.boots)
+    version = digest_task(opened, found.task, holds)
+    page = build_task_page(opened, found, found.task, holds, after=-1, reveal=False, version=version)
     assert page.state == "waiting"
     headers = {"HX-Request": "true", "HX-Target": "task-timeline"}
     poll = signed_in().get(f"{small_fleet.task(HOSTILE)}?version={page.version}", headers=headers)

@@ -34,8 +34,11 @@ QUESTIONS: dict[str, Callable[[sqlite3.Connection], object]] = {
     "list_evidence": lambda c: [native.list_evidence(c, "t", steps) for steps in (None, 0, range(3))],
     "list_decisions": lambda c: [native.list_decisions(c, "t", steps) for steps in (None, 0, range(3))],
     "list_model_calls": lambda c: [native.list_model_calls(c, "t", steps) for steps in (None, 0, range(3))],
-    "find_attempts": lambda c: native.find_attempts(c, [("t", 0), ("t", 1)]),
-    "find_evidence": lambda c: native.find_evidence(c, [("t", 0), ("t", 1)]),
+    "find_attempts": lambda c: native.find_attempts(c, [("t", 0, 1), ("t2", 1, 1)]),
+    "find_evidence": lambda c: native.find_evidence(c, [("t", 0, 1), ("t2", 1, 1)]),
+    "find_decisions": lambda c: native.find_decisions(c, [("t", 0, 1), ("t2", 1, 1)]),
+    "find_model_calls": lambda c: native.find_model_calls(c, [("t", 0, 1), ("t2", 1, 1)]),
+    "list_first_steps": lambda c: native.list_first_steps(c, ["t", "t2"], limit=2),
     "find_decision": lambda c: native.find_decision(c, "m"),
     "read_changes": lambda c: changes.read_changes(c, BOOT, limit=10),
 }
@@ -106,8 +109,8 @@ def test_pending_steps_are_walked_in_parts_that_lose_none(path: Path, agent: sql
     seen: list[tuple[str, int]] = []
     cursor: str | None = None
     while True:
-        page = Reader(path).pending_page(after=cursor, limit=7)
-        seen += [(step.task_id, step.step_index) for step in page.items]
+        page = Reader(path).load_pending(after=cursor, limit=7)
+        seen += [(one.step.task_id, one.step.step_index) for one in page.items]
         cursor = page.next_cursor
         if cursor is None:
             break
