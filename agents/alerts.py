@@ -1,4 +1,4 @@
-"""Alerts: what watch found wrong, one open row for each thing, closed when it is over."""
+"""Alerts: one open row for each problem that watch found, closed when the problem is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The app of the operator's side. `agents` is never installed: an agent's process must not find it by that name."""
+"""The Django app of the operator's side. `agents` is never installed, so that an agent's process cannot import it."""
 
 from __future__ import annotations
 

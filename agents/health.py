@@ -1,4 +1,4 @@
-"""Whether the parts really work: their own signs of life, not a list of processes."""
+"""Whether each part works, judged by its own signs of life and not by a list of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts: what watch found wrong."""
+"""The alerts page: every problem that watch found."""
 
 from __future__ import annotations
 

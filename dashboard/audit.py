@@ -1,4 +1,4 @@
-"""The audit: who did, or was refused, what."""
+"""The audit page: every decision, refusal and sign-in with its person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page offers about a pending step: the decisions that work, and why the others do not."""
+"""The decisions that a page offers for a pending step, and why the others are not offered."""
 
 from __future__ import annotations
 

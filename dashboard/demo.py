@@ -1,4 +1,4 @@
-"""The demo's one button."""
+"""The demo's Kill button."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that wait for a person though their row does not say so yet, as after an approval that expired undelivered."""
+"""Steps that wait for a person although their row does not say so yet, as after an approval that expired."""
 
 from __future__ import annotations
 

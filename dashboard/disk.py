@@ -1,4 +1,4 @@
-"""The disk page: one bar a volume, split by journal, with its thresholds and where it will be."""
+"""The disk page: one bar per volume, split by journal, with thresholds and forecast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every page's frame shows, and the parts several pages share."""
+"""The header of every page, and the parts that several pages share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's page: what was asked, where it is now, what came of it."""
+"""A job's page: the request, its state now, and its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journal files: each one's state, or the card that says what is wrong."""
+"""The journals page: each file's state, or the card that says why it cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before every answer: the exact host, and the headers that confine a page."""
+"""Checks before every answer: the exact host, and the headers that confine a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview: the state in words, four tiles that are links, then what changed last."""
+"""The overview: the fleet's state in one sentence, four tiles that are links, then the latest changes."""
 
 from __future__ import annotations
 

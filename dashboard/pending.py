@@ -1,4 +1,4 @@
-"""The queue of pending intents: the oldest on top with its whole story, the rest folded."""
+"""The pending page: intents and held steps, the oldest on top and open, the others folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The secret key: generated once into the data folder, readable by its owner only."""
+"""The secret key: generated once in the data folder, readable by its owner only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spend page: one chart and one table of the same data, saved beside spent."""
+"""The spend page: one chart and one table of the same data, with the saved money beside the spent."""
 
 from __future__ import annotations
 

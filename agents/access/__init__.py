@@ -1,4 +1,4 @@
-"""Who may do what, the one-time sign-in links, and the audit of what was done and refused.
+"""Roles and access checks, one-time sign-in links, and the audit.
 
-It may not know pages or jobs; both ask it.
+It may not know pages or jobs; both call it.
 """

@@ -1,4 +1,4 @@
-"""One-time sign-in links: made at the shell, opened without being used up, used once by a press of a button."""
+"""One-time sign-in links. The shell makes a link; opening it changes nothing; the button on its page uses it up."""
 
 from __future__ import annotations
 

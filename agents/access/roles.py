@@ -1,4 +1,4 @@
-"""Who may do what: four roles on one ladder, kept as Django groups. A superuser is an admin."""
+"""The four roles, each with the rights of the roles below it, kept as Django groups. A superuser is an admin."""
 
 from __future__ import annotations
 

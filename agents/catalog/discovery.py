@@ -1,4 +1,4 @@
-"""Journal files: found by the configured globs, told apart by their uuid, opened only while they lie inside."""
+"""Journal files: found by the configured patterns, told apart by their id, and opened only inside the patterns."""
 
 from __future__ import annotations
 

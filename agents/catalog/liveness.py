@@ -1,4 +1,4 @@
-"""What no journal says of itself: whether its agent lives, and so which running tasks have crashed or hang."""
+"""Facts that no journal holds: whether its agent lives, and so which running tasks have crashed or hang."""
 
 from __future__ import annotations
 

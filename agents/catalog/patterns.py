@@ -1,4 +1,4 @@
-"""The configured path patterns: what they match, and whether a path lies inside."""
+"""The configured path patterns: which files they match, and whether a path lies inside them."""
 
 from __future__ import annotations
 

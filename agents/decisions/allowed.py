@@ -1,4 +1,4 @@
-"""What a person may say about a pending step, and why the rest is not offered."""
+"""The decisions offered for a pending step, and why the others are not offered."""
 
 from __future__ import annotations
 

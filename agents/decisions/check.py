@@ -1,4 +1,4 @@
-"""What an operator may say about a step, checked and bound before it becomes a message. Pure."""
+"""A decision checked and bound to the step it is about, before it becomes a message. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The running daemon behind a demo journal: which process it is, and its sudden end."""
+"""The running daemon of a demo journal: its process id, and how the director kills it."""
 
 from __future__ import annotations
 

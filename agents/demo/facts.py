@@ -1,4 +1,4 @@
-"""What the director did, on disk: whom it killed, when, and in which step. What came of it stands elsewhere."""
+"""The director's record on disk: which agent it killed, when, and in which step. It does not record the result."""
 
 from __future__ import annotations
 

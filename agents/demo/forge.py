@@ -1,4 +1,4 @@
-"""A local forge: opens pull requests, once per key, and can be asked what became of a key."""
+"""A local forge: it opens one pull request per idempotency key and answers status checks by key."""
 
 from __future__ import annotations
 

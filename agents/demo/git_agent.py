@@ -1,4 +1,4 @@
-"""Reads a report, asks a model, commits to a git repository: the key stands in a trailer, so git can be asked."""
+"""An agent that reads a report, asks a model and commits to git. The commit's trailer holds the idempotency key."""
 
 from __future__ import annotations
 

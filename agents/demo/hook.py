@@ -1,4 +1,4 @@
-"""A local webhook receiver: takes every message, knows neither keys nor status."""
+"""A local webhook receiver. It takes every message and has no idempotency keys and no status check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work the demo's agents are given: small reports that never end."""
+"""The demo agents' work: an endless supply of small reports."""
 
 from __future__ import annotations
 

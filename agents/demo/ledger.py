@@ -1,4 +1,4 @@
-"""What really happened at a demo server: every request it received and every effect it applied.
+"""A demo server's own ledger: every request it received and every effect it applied.
 
 Append-only and apart from what the server answered: tests and the demo's sentences believe this, never the client.
 """

@@ -1,4 +1,4 @@
-"""How the demo's agents ask their model: one POST in OpenAI's chat-completions format, with nothing but urllib."""
+"""The demo agents' model call: one POST in OpenAI's chat-completions format, with urllib alone."""
 
 from __future__ import annotations
 

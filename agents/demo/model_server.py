@@ -1,4 +1,4 @@
-"""A local model: speaks OpenAI's chat-completions format with usage; scripted, and different on every call."""
+"""A local model server in OpenAI's chat-completions format with usage. Its scripted answer differs on every call."""
 
 from __future__ import annotations
 

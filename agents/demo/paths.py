@@ -1,4 +1,4 @@
-"""Where the demo keeps its files, and what its three agents are called."""
+"""The paths of the demo's files and the names of its three agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a report, asks a model, opens a pull request: the forge dedupes by key and can be asked about one."""
+"""An agent that reads a report, asks a model and opens a pull request at a forge with keys and status checks."""
 
 from __future__ import annotations
 

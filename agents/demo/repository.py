@@ -1,4 +1,4 @@
-"""The git repository one of the demo's agents commits to, with a gate that can keep a made commit unreported."""
+"""The git repository that one demo agent commits to, with a gate that can delay the report of a finished commit."""
 
 from __future__ import annotations
 

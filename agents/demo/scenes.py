@@ -1,4 +1,4 @@
-"""The four kills of the demo: each waits for its telling moment, which a server or git holds open meanwhile."""
+"""The four kills of the demo. Each waits for its moment, which a server or git holds open meanwhile."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class MidRequest(_AppliedAndUnanswered):
 
 
 class Unanswerable(_AppliedAndUnanswered):
-    """The webhook knows neither keys nor status: nothing goes out again, a person decides."""
+    """The webhook has no idempotency keys and no status check: nothing is sent again, and a person decides."""
 
     kind = facts.UNANSWERABLE
 

@@ -1,4 +1,4 @@
-"""What a demo server does wrong, and when: a queue of faults, and requests held until they are let go."""
+"""The faults of a demo server: a queue of them, and requests that are held until they are released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo's three servers share: HTTP on 127.0.0.1, a request log, a ledger, a script of faults."""
+"""The common part of the demo's three servers: HTTP on 127.0.0.1, a request log, a ledger, a script of faults."""
 
 from __future__ import annotations
 

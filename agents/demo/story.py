@@ -1,6 +1,6 @@
-"""What the first page tells of the demo: one sentence per kill, each read from journals and ledgers as it is shown.
+"""The demo's story on the first page: one sentence per kill, read from journals and ledgers when the page is made.
 
-Nothing here knows how it should end. What a sentence says was counted a moment ago.
+No sentence is written in advance: its numbers were counted a moment ago.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ _COMING = {
     facts.MID_REQUEST: "Not killed yet: soon, in mid-request, after the forge has applied it.",
     facts.AFTER_504: "Not killed yet: soon again, after the forge has applied a request and answered 504.",
     facts.UNRECORDED: "Not killed yet: soon, after a commit is made and before it is written down.",
-    facts.UNANSWERABLE: "Not killed yet: soon, in mid-request, at a webhook that knows neither keys nor status.",
+    facts.UNANSWERABLE: "Not killed yet: soon, in a request to a webhook without idempotency keys and status check.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Reads a report, asks a model, posts to a webhook that knows neither keys nor status; its address is a secret."""
+"""An agent that posts to a webhook without idempotency keys and status checks; the webhook's address is a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a demo server's bytes come in and go out: one request per connection, every byte of it logged first."""
+"""The bytes of a demo server: one request per connection, and every byte is logged before it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's servers and what outlives a run of them: their ports, their secrets, the number of the last report."""
+"""The demo's servers, and what survives a run of them: their ports, secrets and the number of the last report."""
 
 from __future__ import annotations
 

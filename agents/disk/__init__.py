@@ -1,4 +1,4 @@
-"""Disk: readings of what journals take and what their volumes have left.
+"""Sizes of journals and free space of their volumes.
 
 It may look at file sizes only and never opens a journal.
 """

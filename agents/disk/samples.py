@@ -1,4 +1,4 @@
-"""Readings of sizes and free space, taken by watch and thinned as they age."""
+"""Samples of sizes and free space, taken by watch and thinned out as they age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disk: what each journal takes, what its volume has left, and when that will be gone."""
+"""Disk use of each journal, the free space of its volume, and when that space will be used up."""
 
 from __future__ import annotations
 

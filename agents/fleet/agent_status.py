@@ -1,4 +1,4 @@
-"""What an agent is doing, in one word and one sentence. Pure."""
+"""An agent's state, in one word and one sentence. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fleet pages ask: answered from the dashboard's own tables alone, never by opening a journal."""
+"""The queries of fleet pages. They read the dashboard's own tables alone and never open a journal."""
 
 from __future__ import annotations
 

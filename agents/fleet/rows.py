@@ -1,4 +1,4 @@
-"""Rows of the index as the values pages show."""
+"""Rows of the index as the values that pages show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token spend: hours of the index summed by one cut, spent beside saved."""
+"""Token spend: hours of the index summed by one grouping, spent beside saved."""
 
 from __future__ import annotations
 

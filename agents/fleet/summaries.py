@@ -1,4 +1,4 @@
-"""What fleet pages show: frozen values made from the dashboard's own tables."""
+"""The values that fleet pages show: frozen, and made from the dashboard's own tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a handler's code differs from a stored step, as far as everybody may see it."""
+"""The first difference between a handler's code and a stored step, without the payload that a viewer may not see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job does once a worker has it: ask or post the message, try the lock, and leave the rest to its outcome."""
+"""A worker's way through one job: ask the provider or post the message, try the lock, record the outcome."""
 
 from __future__ import annotations
 

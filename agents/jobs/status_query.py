@@ -1,4 +1,4 @@
-"""Query status now: the worker asks the provider itself where it can, whoever holds the journal."""
+"""Query status now: the worker asks the provider itself if it can, whichever process holds the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Something an operator should look at."""
+"""One problem that an operator should look at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who did, or was refused, what."""
+"""One action, or one refusal, with the person and the time."""
 
 from __future__ import annotations
 

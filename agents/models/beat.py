@@ -1,4 +1,4 @@
-"""A part's last sign of life."""
+"""The last sign of life of one part of the dashboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One provider response, priced: the leaf every roll-up is made from."""
+"""One priced provider response; all sums are made from these rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One opening of a task by a process, in the fleet index."""
+"""One run of a task by a process, in the fleet index."""
 
 from __future__ import annotations
 

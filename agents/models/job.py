@@ -1,4 +1,4 @@
-"""What an operator asked the worker to do, and what became of it."""
+"""One request of an operator to the worker, and its outcome."""
 
 from __future__ import annotations
 

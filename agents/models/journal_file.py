@@ -1,4 +1,4 @@
-"""A journal file as the fleet knows it: what it is, who writes it, how far it has been read."""
+"""A journal file in the fleet index: its state, its writer, and how far it has been read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A one-time way in."""
+"""A one-time sign-in link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step that is not settled, in the fleet index: an intent, or any other step that is held."""
+"""A step that is not settled, in the fleet index: an intent, or another step that is held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens and money of one UTC hour, per journal, model and tool: a roll-up of leaf rows."""
+"""Tokens and money of one UTC hour, per journal, model and tool: a sum of priced responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The volume journals lie on, and samples of both."""
+"""A volume with journals on it, and samples of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One running dashboard a data folder."""
+"""The lock that allows one running dashboard per data folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person was shown when they decide: signed into the form, checked against the journal when it comes back."""
+"""The facts that a decision's page showed, signed into its form and checked against the journal when it is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The confirmation page: the exact bytes, what is known, and what happens if the person is wrong."""
+"""The confirmation page: the exact bytes, the known facts, and the consequence of a wrong decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deciding or asking about a pending step: GET shows what it is bound to, POST tells the worker. GET never decides."""
+"""The views of decisions and status checks. GET shows a form and changes nothing; POST gives the worker a job."""
 
 from __future__ import annotations
 

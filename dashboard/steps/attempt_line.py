@@ -1,4 +1,4 @@
-"""One dispatch of an intent in words: its verdict, and why it is that."""
+"""One attempt in words: its verdict, and the reason for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes as stored, with their proof: length, SHA-256 recomputed here, and whether the stored key agrees."""
+"""Stored bytes with their proof: length, recomputed SHA-256, and whether the stored key fits."""
 
 from __future__ import annotations
 

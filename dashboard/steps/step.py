@@ -1,4 +1,4 @@
-"""A step's page: journal says · provider says · verdict, then the bytes and every attempt."""
+"""A step's page: the journal's facts, the provider's answers, the verdict, then the bytes and every attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the style guide shows: every part in every state, with long, empty, hostile and right-to-left text."""
+"""The style guide: every part in every state, with long, empty, hostile and right-to-left text."""
 
 from __future__ import annotations
 

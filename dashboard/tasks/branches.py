@@ -1,4 +1,4 @@
-"""The groups of a task's page: its own rows, then those of each branch below it, with what each used and cost."""
+"""The groups of a task's page: the task's own rows, then those of each branch, with use and cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a task's timeline: one a step, with its bar, its verdict caps and what it cost."""
+"""The rows of a task's timeline: one per step, with its bar, its verdicts and its cost."""
 
 from __future__ import annotations
 

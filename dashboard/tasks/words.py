@@ -1,4 +1,4 @@
-"""A task's state in words: what it waits for, why it failed, how far it came."""
+"""A task's state in words: the reason it waits or failed, and how far it came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What templates say of a value: signals, effects, times, hashes, sizes. No page logic."""
+"""Filters and tags for templates: signals, effects, times, hashes, sizes. No page logic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a step's bars, the restarts and the reuse hatch stand on a task's timeline. Pure geometry."""
+"""The places of bars, restarts and reuse hatches on a task's timeline. Pure geometry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When each attempt or call of a step began and ended, and what it proved. Pure."""
+"""Start, end and verdict of each attempt or model call of a step. Pure."""
 
 from __future__ import annotations
 

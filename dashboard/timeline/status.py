@@ -1,4 +1,4 @@
-"""What a step's state is called on a page: one shape and one phrase. Pure."""
+"""A step's state on a page: one shape and one phrase. Pure."""
 
 from __future__ import annotations
 

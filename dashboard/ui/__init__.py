@@ -1,3 +1,4 @@
-"""What every page is made with: access rules, forms, URL parts, formats of numbers and times, safe text, rendering.
+"""The parts of every page: access rules, forms, URL parts, formats of numbers and times, safe text, rendering.
 
-Nothing here knows a task, a step or a journal's rows."""
+Nothing here knows a task, a step or a journal's rows.
+"""

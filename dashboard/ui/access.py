@@ -1,4 +1,4 @@
-"""Access rules of the pages. The ladder itself is agents/roles.py: a job checks it again."""
+"""The pages' access rules. The roles are in agents/access/roles.py; a job checks them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an empty page says: what would stand here, and the command that makes it appear."""
+"""The texts of empty pages: their content later, and the command that fills them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How numbers, times and states read: one rule each, used by every page."""
+"""The format of numbers, times and states: one rule each, used by every page."""
 
 from __future__ import annotations
 

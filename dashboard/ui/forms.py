@@ -1,4 +1,4 @@
-"""What people may send: filters in the URL, and a decision's reason."""
+"""The forms: filters in the URL, and a decision's reason."""
 
 from __future__ import annotations
 

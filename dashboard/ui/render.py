@@ -1,4 +1,4 @@
-"""One URL, two shapes: the whole page, or the part htmx asked for."""
+"""One URL with two answers: the whole page, or the part that htmx asked for."""
 
 from __future__ import annotations
 

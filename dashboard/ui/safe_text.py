@@ -1,4 +1,4 @@
-"""Hostile text made harmless to the eye: controls, bidi marks and invisible characters become visible tokens."""
+"""Hostile text made visible: control characters, bidi marks and invisible characters become tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task ids and step indexes in URLs: any text a journal may hold, one address each."""
+"""Task ids and step indexes in URLs: each stored text has one address."""
 
 from __future__ import annotations
 
