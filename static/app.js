@@ -111,6 +111,30 @@
   const pages = here?.closest("nav");
   if (pages) pages.scrollLeft = here.offsetLeft - pages.offsetLeft - (pages.clientWidth - here.offsetWidth) / 2;
 
+  // A form that was refused: its summary is read first, the keyboard stands in the first field that needs another look.
+  document.querySelector("[aria-invalid=true]")?.focus();
+
+  // A dashboard that is gone looks alive on an open page: after two polls without an answer it says since when.
+  const lost = document.getElementById("lost");
+  const pulse = () => document.getElementById("desk-pulse");
+  let misses = 0;
+  let contact = Date.now();
+  let drawn = contact; // when the pulse, which bears the server's clock, was drawn
+  const clockAt = (moment) => {
+    const [hours, minutes, seconds] = pulse().dataset.clock.split(":").map(Number);
+    const passed = hours * 3600 + minutes * 60 + seconds + Math.round((moment - drawn) / 1000);
+    return [passed / 3600 % 24, passed / 60 % 60, passed % 60].map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
+  };
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (!lost || !event.detail.elt.hasAttribute("data-poll")) return;
+    const isAnswer = ![0, 502, 503, 504].includes(event.detail.xhr.status);
+    misses = isAnswer ? 0 : misses + 1;
+    if (isAnswer) contact = Date.now();
+    else if (lost.hidden && misses > 1) lost.querySelector("span").textContent = clockAt(contact);
+    lost.hidden = misses < 2;
+  });
+  document.addEventListener("htmx:afterSettle", (event) => { if (event.target === pulse()) drawn = Date.now(); });
+
   // Filters lie in a sheet on a narrow screen, open on a wide one.
   const narrow = matchMedia("(max-width: 720px)");
   for (const sheet of document.querySelectorAll("details.sheet")) if (narrow.matches) sheet.open = false;

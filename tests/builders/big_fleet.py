@@ -133,7 +133,7 @@ def transfer_stock(article: str, pieces: int) -> dict[str, Any]:
 
 
 @tool(effect="mutating")
-def die(text: str) -> None:
+def book_courier(text: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -163,7 +163,7 @@ def _tools(url: str) -> list[Any]:
     def call_hook(text: str) -> Request:
         return Request("POST", f"{url}/once", json={"text": text})
 
-    plain = [read_issue, write_file, count_stock, transfer_stock, die, send_mail]
+    plain = [read_issue, write_file, count_stock, transfer_stock, book_courier, send_mail]
     return [*plain, post_message, pay_invoice, open_pull_request, call_hook]
 
 
@@ -431,4 +431,4 @@ if __name__ == "__main__":
     _, journal_path, provider_url, what = sys.argv
     with _opened(Path(journal_path), provider_url) as opened, opened.task(what) as opened_task:
         _begin(opened_task)
-        opened_task.run(die, text="sent, and no answer recorded")
+        opened_task.run(book_courier, text="sent, and no answer recorded")

@@ -71,7 +71,7 @@ def test_spend_has_every_cut_over_every_range_and_saved_beside_spent(paid_twice,
         "input": "400",
         "cache read": "1,600",
         "cache write": "—",
-        "output": "400",
+        "visible output": "400",
         "reasoning": "600",
         "spent": "$0.0107",
         "saved tokens": "1,500",
@@ -167,7 +167,7 @@ def test_open_alerts_stand_first_and_closed_ones_below(small_fleet):
             closed_at=closed,
         )
     page = text(signed_in().get("/alerts/"))
-    assert page.index("&lt;/div&gt; 1") < page.index("<h2>Over</h2>") < page.index("&lt;/div&gt; 2")
+    assert page.index("&lt;/div&gt; 1") < page.index("<h2>Closed</h2>") < page.index("&lt;/div&gt; 2")
     assert_unchanged_is_204("/alerts/", part="alerts-list", page=page)
 
 

@@ -86,7 +86,7 @@ def test_its_pending_step_stands_apart_and_nothing_claims_that_it_settles_or_run
     step = text(signed_in("operator").get(address("step", "t", 1)))
     assert "pending; outcome unknown" in step
     assert "This journal does not say whether the step changes anything outside." in step
-    assert "it keeps no attempts" in step
+    assert "It records no attempts" in step
     for said in (queue, step, text(signed_in().get(address("task", "t")))):
         assert "runs again" not in said
         assert "changes nothing outside" not in said

@@ -14,7 +14,7 @@ from tests.dashboard.ladder import assert_closed, assert_unchanged_is_204, part_
 def test_the_header_counts_what_waits_now_and_the_age_of_the_index_moves(small_fleet, still_clock):
     Beat.objects.update_or_create(name="watch", defaults={"beaten_at": still_clock - timedelta(seconds=4)})
     page = text(signed_in().get("/audit/"))
-    assert "index read <time" in page
+    assert "updated <time" in page
     assert 'data-moves="age">4 s ago</time>' in page
     assert 'id="count-pending" class="waits " data-count="1"><' in page
     assert_unchanged_is_204("/pulse/", part="desk-pulse", page=page)

@@ -45,7 +45,7 @@ def test_a_card_leads_those_who_may_decide_to_the_confirmation(rewound):
     assert url(rewound) not in text(signed_in("payload_viewer").get("/journals/"))
     page = text(signed_in("operator").get(url(rewound)))
     assert "2 tasks" in page
-    assert "boot 3" in page
+    assert "had been opened 3 times" in page
     rewound.refresh_from_db()
     assert rewound.kind == "rewound", "GET acknowledges nothing"
 
@@ -114,7 +114,7 @@ def test_a_journal_that_is_not_rewound_has_nothing_to_acknowledge(small_fleet):
 def test_what_was_acknowledged_is_being_read_and_asks_for_nothing_any_more(rewound):
     client = signed_in("operator")
     page = text(client.post(url(rewound), answer(rewound), follow=True))
-    assert "just found: being read" in page
+    assert "just found; not read yet" in page
     assert url(rewound) not in page
     assert 'class="note bad"' not in page
     fleet.swept()
