@@ -86,7 +86,7 @@ _SUMMED = (
     "saved_unpriced_calls",
 )
 # Labels drawn by themselves in the chart; the rest share one part.
-DRAWN = 8
+DRAWN = 6
 _Counts = dict[str, int | None]
 
 
