@@ -316,7 +316,7 @@ def _copy(rows: _Rows, path: Path, *, agent: str, number: int, lives: bool, more
             kinds = ["done", "filed"] + [kind for kind in RARE if _is_there(kind, number, newest=newest, lives=lives)]
             for kind in [*kinds, *(["queued"] if newest and lives else [])]:
                 writing.task(kind, f"{_WORDS[kind]}-{number:02d}{turn}", turn, start)
-            for count in range(more - len(kinds)):
+            for count in range(max(1, more - len(kinds))):
                 later = start + timedelta(seconds=dice.uniform(5, 3600)) if newest else start + _SPAN * dice.random()
                 task_id = f"issue-{number:02d}{turn}{count:02d}"
                 if count == 0 and newest and number < len(ODD_TASKS):

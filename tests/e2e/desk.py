@@ -46,9 +46,9 @@ class Desk:
         }
         return self
 
-    def open(self) -> None:
+    def open(self, port: int | None = None) -> None:
         """Start the dashboard; journals that are there now are found at once, later ones within ten seconds."""
-        self.up = Up(self._data, free_port(), env=self._environment)
+        self.up = Up(self._data, port or free_port(), env=self._environment)
         self._stack.callback(self.up.stop)
         self.up.link()
 
