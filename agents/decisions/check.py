@@ -69,7 +69,7 @@ def check_decision(kind: DecisionKind, *, reason: str, output_json: str, referen
         )
     if len(reference) > REFERENCE_LENGTH:
         raise BadDecision(f"The reference is over {REFERENCE_LENGTH} characters.", field="reference")
-    return _output(output_json)
+    return check_output(output_json)
 
 
 def decision_message(
@@ -105,7 +105,8 @@ def decision_message(
     }
 
 
-def _output(text: str) -> str:
+def check_output(text: str) -> str:
+    """The output a person typed, in its stored form. Raises BadDecision."""
     if len(text) > OUTPUT_LENGTH:
         raise BadDecision(f"The output is over {OUTPUT_LENGTH} characters.", field="output")
     try:

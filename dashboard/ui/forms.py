@@ -6,6 +6,7 @@ from typing import Final, get_args
 
 from django import forms
 
+from agents.decisions.check import BadDecision, check_output
 from agents.fleet.queries import STATES
 from agents.models.job import QUERY_STATUS
 from journal.reader.payloads import Name
@@ -78,6 +79,15 @@ class MarkCommittedForm(ReasonForm):
         strip=True,
         help_text="Where the effect can be found: a URL, an order number, a commit.",
     )
+
+    def clean_output(self) -> str:
+        """Checked here too, so that a refusal names every field at once."""
+        text = str(self.cleaned_data["output"])
+        try:
+            check_output(text)
+        except BadDecision as error:
+            raise forms.ValidationError(str(error)) from error
+        return text
 
 
 class AcknowledgeForm(forms.Form):

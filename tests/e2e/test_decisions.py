@@ -111,7 +111,6 @@ def test_a_decision_without_a_reason_is_none(desk, sign_in):
     page = sign_in("ada", statuses={422})
     open_form(page, "unreasoned")
     say_why(page, reason="   ")
-    page.locator("form.stack").evaluate("form => form.noValidate = true")
     press(page)
     expect(page.get_by_role("alert")).to_contain_text("Say why")
     assert rows(desk.journal(ALIVE), "SELECT 1 FROM agent_decision WHERE task_id = 'unreasoned'") == []

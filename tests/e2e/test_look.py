@@ -91,7 +91,7 @@ def test_a_refused_decision_says_everything_that_is_missing_and_stands_in_the_fi
     page = open_page(360)
     page.goto(pages["decide-mark_committed"])
     page.get_by_label("Output (JSON)").fill("{not json")
-    page.get_by_role("button", name="step", exact=False).last.click()
+    page.locator("main form button[type=submit]").click()
     summary = page.get_by_role("alert")
     expect(summary).to_contain_text("Nothing was decided. 3 fields need another look")
     for label in ("Reason", "Output (JSON)", "Reference"):

@@ -81,13 +81,14 @@ def test_every_page_can_be_walked_with_the_keyboard_and_shows_where_one_is(sign_
 
 
 def test_without_javascript_a_decision_can_be_made_ready_to_send(sign_in, held_step):
-    page = sign_in("ada", java_script_enabled=False)
+    page = sign_in("ada", java_script_enabled=False, statuses={422})
     page.goto("/pending/")
     assert page.locator("details").count() >= 1
     held_step(page)
     page.get_by_role("link", name="Abandon…").click()
     page.get_by_role("button", name="Abandon: sends nothing").click()
-    expect(page.get_by_label("Reason")).to_be_visible()  # the browser asks for the reason itself
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was decided. 1 field needs another look")
+    expect(page.get_by_label("Reason")).to_be_visible()
     expect(page.locator(".copy").first).to_be_hidden()
 
 
