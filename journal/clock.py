@@ -1,7 +1,7 @@
-"""All time the runtime reads, in one place, so that tests can move it.
+"""The runtime's only clock, so that tests can move it.
 
-`STEPKEEPER_TEST_CLOCK` names a file holding a signed offset in seconds. It is read anew at each
-reading, in every process, and moves wall and boot time alike (DESIGN.md, law 11).
+`STEPKEEPER_TEST_CLOCK` names a file that holds a signed offset in seconds. Every process reads the file at each reading
+of the clock, and the offset moves wall time and boot time alike.
 """
 
 from __future__ import annotations

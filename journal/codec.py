@@ -1,6 +1,6 @@
-"""Strict JSON text: what goes into a journal reads back equal, or is refused with the path of the value.
+"""Strict JSON text: a stored value reads back equal, or is refused with the path of the wrong part.
 
-The text is exactly `json.dumps(value, sort_keys=True)` of the encoded value (DESIGN.md §4).
+The text is exactly `json.dumps(value, sort_keys=True)` of the encoded value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One protocol, two drivers: a step is a generator of these operations, run by `drive` or `drive_async`."""
+"""The operations of a step. A step is a generator of them; `drive` or `drive_async` carries them out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAKE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Run a change in a transaction. `outcome` writes are tried until they are on disk (DESIGN.md, durability 5)."""
+    """Run a change in a transaction. An `outcome` write is repeated until it is on disk."""
 
     store: Store
     change: Callable[[Transaction], Any]

@@ -1,4 +1,4 @@
-"""Every error of the runtime: what, which, why, and a next step."""
+"""The errors of the runtime. Each says what failed, why, and what to do next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task ids and idempotency keys: what can be one, and how a key is computed."""
+"""Task ids and idempotency keys: which ids are valid, and how a key is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The custom model layer: what the journal's rows mean, as frozen values.
+"""The models: the meaning of the journal's rows, as frozen values.
 
 Readers of dirty or foreign journals put `None` where a cell is missing and name the cells they could
 not read in `odd` (column names), so that one bad cell is one marked cell.

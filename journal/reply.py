@@ -1,4 +1,4 @@
-"""What a model call returns to the runtime."""
+"""`Reply`: the return value of a model function."""
 
 from __future__ import annotations
 

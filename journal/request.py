@@ -1,4 +1,4 @@
-"""What an HTTP tool returns: a request, with credentials as references instead of values."""
+"""`Request`: the return value of an HTTP tool, with references in the place of credentials."""
 
 from __future__ import annotations
 

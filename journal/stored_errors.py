@@ -1,4 +1,4 @@
-"""Failures as data: what a tool raised, stored so that a resume raises the same."""
+"""Failures as data: a tool's error, stored so that a resume raises the same."""
 
 from __future__ import annotations
 

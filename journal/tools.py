@@ -1,4 +1,4 @@
-"""Tools: what a step calls, with its effect declared."""
+"""Tools: functions with a declared effect, which steps call."""
 
 from __future__ import annotations
 

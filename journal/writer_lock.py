@@ -1,4 +1,4 @@
-"""The OS lock that makes one process a journal's only writer.
+"""The lock that makes one process a journal's only writer.
 
 `flock` on `<journal>.lock`: no clock decides a takeover, and a killed holder's lock is free at once. The lock file
 is never unlinked, renamed or replaced; its text (pid, role) is a courtesy for messages, the lock is the truth.

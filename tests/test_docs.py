@@ -124,6 +124,15 @@ def test_every_table_and_the_shared_columns_of_a_journal_have_their_rows(tmp_pat
     assert found == tables | set(columns[:9])
 
 
+def test_every_rule_of_recovery_that_the_code_names_has_its_row():
+    code = "".join(text_of(path) for path in (CHECKOUT / "journal").rglob("*.py"))
+    found = re.findall(r"\b([Rr]ow|[Ll]aw)s? (\d+(?:(?:, | and | to )\d+)*)", code)
+    named = {f"{kind.lower()} {number}" for kind, numbers in found for number in re.findall(r"\d+", numbers)}
+    table = re.findall(r"^\| ((?:row|law) \d+) \|", text_of(REFERENCE / "recovery.md"), re.MULTILINE)
+    assert "row 49" in named
+    assert named <= set(table)
+
+
 def test_every_role_has_its_row():
     operate = text_of(CHECKOUT / "docs" / "guides" / "operate.md")
     assert [role for role in roles.ROLES if f"| {role.replace('_', ' ')} |" not in operate] == []

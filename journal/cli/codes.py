@@ -1,4 +1,4 @@
-"""Exit codes: part of the interface (docs/reference/cli.md)."""
+"""The command line's exit codes. They are part of the interface: docs/reference/cli.md lists them."""
 
 from __future__ import annotations
 

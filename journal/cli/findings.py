@@ -1,4 +1,4 @@
-"""What `check` looks for in a journal: each question is a function that yields findings."""
+"""The searches of `check`: each is a function that yields findings."""
 
 from __future__ import annotations
 

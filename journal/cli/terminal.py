@@ -1,4 +1,4 @@
-"""Text fit for a terminal: what a journal holds must not steer it."""
+"""Text made safe for a terminal: control characters from a journal must not steer it."""
 
 from __future__ import annotations
 

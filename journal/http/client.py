@@ -1,4 +1,4 @@
-"""Sending a frozen request, and asking for status: the only module that touches the network.
+"""The HTTP client: it sends frozen requests and status checks, and is the only module that touches the network.
 
 One fresh connection per exchange, HTTP/1.1, no redirects, no retries, no proxy of the environment, TLS always verified.
 """

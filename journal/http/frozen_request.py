@@ -1,4 +1,4 @@
-"""Freezing a request to the bytes every attempt sends, and putting credentials in at the last moment."""
+"""Frozen requests: the bytes that every attempt sends. Credentials are put in when the request is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying messages: each once, its checks and its effect in one transaction."""
+"""Messages carried out by the writer: each once, with its checks and its effect in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages to a journal's writer from everyone who is not it.
+"""Messages to a journal's writer from every other process.
 
 One message is one file in `<journal>.inbox/` (0700): written, synced, renamed into place. The writer applies each
 once, in a transaction with the message's id, then unlinks it: a kill between the two applies nothing twice.

@@ -1,4 +1,4 @@
-"""What one exchange proves about its attempt: an answer or a failure in, a verdict out. Pure."""
+"""The verdict of one exchange: an answer or a failure in, a verdict out. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def classify(
     reads: bool = False,
     hide: Callable[[str], str] = str,
 ) -> Outcome:
-    """The verdict of one dispatch, by the rows of providers.md part 3; what no row names is `unknown`, `other`.
+    """The verdict of one dispatch, by the rows of docs/reference/recovery.md; what no row names is `unknown`, `other`.
 
     `failure`: dns, not_connected, tls, stale, local (nothing was written) or lost_answer. `redispatch`: a dispatch of
     this intent may have arrived before. `truncated`: the body was longer than is read. `reads`: nothing is changed,
@@ -130,7 +130,7 @@ def _success(
     try:
         output, found = _output(profile, headers, body)
     except ValueError as error:
-        # Row 12 again: not what was declared.
+        # Row 12 too: the answer is of another kind than the tool declared.
         return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {cut_excerpt(body, hide)}")
     text = f"HTTP {status}" if found else f"HTTP {status}; the answer has no {profile.adopt!r}."
     return Outcome("applied", kind, status, text, output=output, has_output=found)

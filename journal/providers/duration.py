@@ -1,4 +1,4 @@
-"""Durations as people write them: `30s`, `15m`, `24h`, `7d`, `forever`."""
+"""Durations as text: `30s`, `15m`, `24h`, `7d`, `forever`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a provider promises, as one value: where the key goes, how long it is kept, how to ask."""
+"""A provider's promises as one value: where the key goes, how long it is kept, how to check the status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["FOREVER", "Profile", "RateLimit", "Rule", "StatusHeader", "StatusQue
 
 Absence = Literal["never", "eventual", "authoritative"]
 
-# DESIGN.md, law 11: what a profile that says nothing gets.
+# The values of a profile that does not say otherwise.
 TIMEOUT = timedelta(seconds=30)
 HORIZON = timedelta(minutes=15)
 MAX_ATTEMPTS = 6

@@ -1,4 +1,4 @@
-"""Reading an answer's body: strict JSON, a path into it, a short excerpt for people."""
+"""The body of an answer: strict JSON, a path into it, and a short excerpt for people."""
 
 from __future__ import annotations
 

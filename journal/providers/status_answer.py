@@ -1,4 +1,4 @@
-"""A status query's question and what its answer means. Pure; `journal.http.ask_status` does the asking."""
+"""A status check: its request, and the meaning of its answer. Pure; `journal.http` sends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading one table of a profile strictly: every field is taken once, and what is left over is an error."""
+"""One table of a profile, read strictly: each field is taken once, and a field that is left over is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed since a revision: the tail that fleet indexes follow."""
+"""The rows that changed since a revision, for indexes that follow a journal."""
 
 from __future__ import annotations
 

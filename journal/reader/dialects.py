@@ -1,4 +1,4 @@
-"""Journals that others made: per dialect, which column stands for which field of a step.
+"""The dialects of other makers' journals: which column holds which field of a step.
 
 A dialect is one dataclass: each field named like a field of `models.Step` holds the SQL expression that yields it.
 """

@@ -1,4 +1,4 @@
-"""A row that nobody vouches for: each cell is converted alone, and a cell that does not fit is named, never raised."""
+"""Untrusted rows: each cell is converted alone, and a cell that does not fit is named, never raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pure decision what a pending intent needs next.
+"""The pure decision about a pending intent: what recovery does next.
 
 It takes values and returns an action; it reads no file, no clock and no network.
 """

@@ -1,4 +1,4 @@
-"""What may be done about a pending intent: the six answers of `reconcile.decide`."""
+"""The six actions that recovery can take on a pending intent."""
 
 from __future__ import annotations
 

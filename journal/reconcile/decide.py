@@ -1,4 +1,4 @@
-"""Deciding a pending intent from what is on disk: values in, one Action out (providers.md, part 3)."""
+"""The decision about a pending intent: stored values in, one action out."""
 
 from __future__ import annotations
 

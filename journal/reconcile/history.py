@@ -1,4 +1,4 @@
-"""What the rows of one pending step say, sorted out for a decision. Pure."""
+"""The attempts and evidence of one pending step, sorted out for a decision. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gate G: whether a machine may dispatch again while an earlier attempt's outcome is unknown. Pure."""
+"""Whether a machine may send again under the key while an earlier attempt's outcome is unknown. Pure."""
 
 from __future__ import annotations
 

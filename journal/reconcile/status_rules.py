@@ -1,4 +1,4 @@
-"""What follows from a status query's answers where no key lets a machine replay. Pure."""
+"""The action that follows from status checks, where no key allows a replay. Pure."""
 
 from __future__ import annotations
 

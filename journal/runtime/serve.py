@@ -1,4 +1,4 @@
-"""`Journal.serve`: one thread looks after messages and due tasks, a few run the handlers."""
+"""`Journal.serve`: one thread looks for messages and due tasks, and several threads run the handlers."""
 
 from __future__ import annotations
 

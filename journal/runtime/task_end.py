@@ -1,4 +1,4 @@
-"""How one opening of a task ended, written down: completed, failed, cancelled, or waiting for what and until when."""
+"""The end of a task's run, recorded: completed, failed, cancelled, or waiting with its reason and time."""
 
 from __future__ import annotations
 

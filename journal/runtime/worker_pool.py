@@ -1,4 +1,4 @@
-"""A few threads at most, each known by the task it works at."""
+"""A limited number of threads, each known by the task it works on."""
 
 from __future__ import annotations
 

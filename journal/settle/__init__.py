@@ -1,4 +1,4 @@
-"""Bringing pending intents to their end: asking, replaying, adopting, holding.
+"""Pending intents brought to their end: by a status check, a replay, a stored outcome or a hold.
 
-It acts on what `reconcile` decides; it never calls a model.
+It carries out what `reconcile` decides; it never calls a model.
 """

@@ -1,4 +1,4 @@
-"""What settling a pending intent works with, what it reads about the intent, and how it puts a step aside."""
+"""The values that settling an intent works with, the snapshot of the intent, and the hold of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One dispatch of an intent, and the record of what it proved."""
+"""One attempt of an intent, and the record of its verdict."""
 
 from __future__ import annotations
 

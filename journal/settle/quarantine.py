@@ -1,4 +1,4 @@
-"""Steps whose dispatch ended twice with the process run one at a time, so that a third death blames one step only."""
+"""The queue of suspects: steps with two deaths run one at a time, so that a third death names one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settling a pending intent: look, decide, do one thing, look again. `reconcile.decide` is the only judge."""
+"""Settling one pending intent: load it, decide, act once, and begin again until it is settled or held."""
 
 from __future__ import annotations
 

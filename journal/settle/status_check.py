@@ -1,4 +1,4 @@
-"""Asking the world about a key: one status query, kept as evidence."""
+"""One status check of an intent, stored as evidence."""
 
 from __future__ import annotations
 

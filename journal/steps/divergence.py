@@ -1,4 +1,4 @@
-"""Whether the code still asks for the step the journal holds at this index."""
+"""The comparison of the code's step with the journal's step of the same number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens at one model call: asked once, its answer kept, its tokens counted."""
+"""A model step: the model is asked once, its answer is stored, its tokens are counted."""
 
 from __future__ import annotations
 

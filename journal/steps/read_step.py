@@ -1,4 +1,4 @@
-"""What changes nothing outside: run, repeated after a kill, committed without waiting for the disk."""
+"""A step that changes nothing outside: it runs again after a kill and does not wait for the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One opening of a task, as the protocol of its steps sees it."""
+"""One run of a task, as the protocol of its steps sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens at one step, written once: generators of `ops` that either driver runs."""
+"""A tool step: a generator of effects that either driver carries out."""
 
 from __future__ import annotations
 

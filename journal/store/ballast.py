@@ -1,4 +1,4 @@
-"""A file of disk space kept aside, so that an outcome can still be written when the volume is full."""
+"""A reserve of disk space, freed so that an outcome can still be written when the volume is full."""
 
 from __future__ import annotations
 

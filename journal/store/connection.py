@@ -1,4 +1,4 @@
-"""The writer's SQLite connection: made with the pragmas the durability rules need, each one asserted."""
+"""The writer's SQLite connection: it sets the pragmas that durability needs and checks each one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One open write transaction, and the newest time the journal knows."""
+"""One open write transaction, and the newest time in the journal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Transaction:
         self._connection = connection
         self._next = next_revision
         self.boot = boot
-        # The newest time the journal was written at before; later than `now` only when the clock went back (law 8).
+        # The newest stored time. It is later than `now` only if the clock went back (law 8).
         self.newest = ""
         self.now = clock.now_text()
         self.revised = 0
@@ -62,7 +62,7 @@ class Transaction:
 
 
 class ClockHighWater:
-    """The newest time the journal was written at, through clocks that go back (law 8).
+    """The newest time in the journal, even if the clock went back (law 8).
 
     One writer's view: the time it found on disk, then the times it wrote itself.
     """

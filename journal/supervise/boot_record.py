@@ -1,4 +1,4 @@
-"""Recording how an agent's process ended, by whoever saw it end."""
+"""The record of how an agent's process ended, written by the process that saw it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a process ended, in the words `agent_boot.ended` keeps. Pure: numbers and texts in, words out."""
+"""How a process ended, in the words of `agent_boot.ended`. Pure: numbers and texts in, words out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps an agent's daemon running: starts it, sees how it died, writes that down, starts it again.
+"""The supervisor: it starts an agent's daemon, records how it died, and starts it again.
 
 Between two runs it holds nothing: no lock, no connection. So whoever has a message for the journal can work.
 """

@@ -1,4 +1,4 @@
-"""Bodies over 8 KB, kept once by their hash, so that no row holding a big body is ever rewritten."""
+"""Bodies over 8 KB, stored once by their hash, so that no row with a big body is rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boots: one row each time the lock was taken by a process that wrote."""
+"""Statements on boots: one row for each process that took the lock and wrote."""
 
 from __future__ import annotations
 

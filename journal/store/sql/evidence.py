@@ -1,4 +1,4 @@
-"""Statements on evidence: what providers said when they were asked. Append-only."""
+"""Statements on evidence: the providers' answers to status checks. Rows are only added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that find intents nobody settled yet. One per function; each takes the open transaction."""
+"""Statements that find intents that are not settled. One per function; each takes the open transaction."""
 
 from __future__ import annotations
 
