@@ -11,10 +11,8 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")]
 LONGEST = 25  # words
-# A user has no list of these rules, and "nobody", "nothing can tell" and the like hide who cannot do what.
+# Words that hide who cannot do what.
 RIDDLES = (
-    r"[Rr]ows? \d+(, \d+)*:",
-    r"[Ll]aws? \d+",
     r"\bgate G\b",
     r"knows? (neither|no) keys?",
     r"knows neither",
@@ -24,6 +22,9 @@ RIDDLES = (
     r"a roll for it",
     r"a mark and no outcome",
 )
+
+# Code and its comments name the rules of docs/reference/recovery.md by their numbers. Users never meet the numbers.
+RULES = re.compile(r"\b([Rr]ow|[Ll]aw)s? \d+")
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -56,10 +57,12 @@ def riddle_in(text: str) -> bool:
 def test_a_page_has_short_sentences_and_no_riddle(page):
     assert [one for one in of_a_page(page) if is_too_long(one)] == []
     assert [one for one in of_a_page(page) if riddle_in(one)] == []
+    if page.name != "recovery.md":
+        assert [one for one in of_a_page(page) if RULES.search(one)] == []
 
 
 def test_a_long_sentence_and_a_riddle_are_found():
     assert any(is_too_long(one) for one in sentences("word " * 26))
     assert not any(is_too_long(one) for one in sentences("A short one. " * 26))
-    assert riddle_in("Row 49: the outcome is unknown.")
+    assert riddle_in("The outcome is unknown: a mark and no outcome.")
     assert riddle_in("A tool that\nknows no key.")
