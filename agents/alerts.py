@@ -12,11 +12,11 @@ from django.db.models import Case, Count, IntegerField, Min, Q, Value, When
 from agents import health
 from agents.disk import volumes
 from agents.disk.volumes import HYSTERESIS, WAL_LIMIT, used_percent
-from agents.fleet.headline import duration_words
 from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
 from agents.models.alert import CRITICAL, WARNING
 from agents.models.pending_intent import HELD
 from agents.paging import Page, make_cursor, parse_cursor
+from agents.states import describe_length
 from journal import clock
 
 log = logging.getLogger(__name__)
@@ -167,7 +167,7 @@ def _intents(now: datetime) -> list[AlertFinding]:
     for row in late:
         pending, held = row["pending"], row["held"]
         what = f"{held:,} held" if held == pending else f"{pending:,} pending, {held:,} of them held"
-        sentence = f"Agent {row['journal__agent']}: intents unsettled for over {duration_words(limit)}: {what}."
+        sentence = f"Agent {row['journal__agent']}: intents unsettled for over {describe_length(limit)}: {what}."
         hint = "Decide them on the pending page." if held else "Its agent has to run for them to be settled."
         found.append(AlertFinding("intent", row["journal__path"], WARNING, sentence, hint, row["journal_id"]))
     return found

@@ -32,7 +32,14 @@ _PAGES = (
 )
 
 
-_BELONGS = {"task": "tasks", "step": "tasks", "decide": "pending", "query": "pending", "job": "pending"}
+_BELONGS = {
+    "agents": "overview",
+    "task": "tasks",
+    "step": "tasks",
+    "decide": "pending",
+    "query": "pending",
+    "job": "pending",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def build_header(request: HttpRequest) -> Header:
     alerts = _count_rows(Alert.objects.filter(closed_at__isnull=True)) if role else ""
     here = request.resolver_match.url_name if request.resolver_match else ""
     here = _BELONGS.get(here or "", here)
-    count = {"pending": (waits, " wait for you"), "alerts": (alerts, " open", "open")}
+    count = {"pending": (waits, " need your decision"), "alerts": (alerts, " open", "open")}
     nav = tuple(
         NavItem(name, word, reverse(name), here == name, name in count, *count.get(name, ())) for name, word in _PAGES
     )

@@ -15,11 +15,14 @@ from django.views.decorators.http import require_safe
 from agents.fleet.queries import load_overview
 from agents.fleet.summaries import AgentLine, Overview, TaskLine
 from agents.models import JournalFile
+from agents.states import AgentState
 from dashboard.ui.access import can_decide, can_see_payloads, require_role
-from dashboard.ui.format import format_count, format_money, format_size
+from dashboard.ui.format import format_cost, format_count, format_size
 from dashboard.ui.render import page_or_part
 
-MOST_AGENTS = 12  # those that need a person come first; the rest stands on the journals page
+_ALWAYS: tuple[AgentState, ...] = ("working", "idle")
+_TOLD: tuple[AgentState, ...] = ("working", "idle", "crashed", "hung", "slow", "unread")
+MOST_AGENTS = 12  # those that need a person come first; the rest stands on the agents' page
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +104,8 @@ def _build_tiles(now: Overview) -> tuple[Tile, ...]:
     since = (
         (f"of {now.pending}; oldest" if oldest else f"of {now.pending} open") if now.pending else "no intent is open"
     )
-    saved = (
-        f"saved by resume: {format_money(now.saved_today.amount)}"
-        if now.saved_tokens_today
-        else "nothing served twice yet"
-    )
-    spent = format_money(now.spent_today.amount)
+    saved = f"saved by resume: {format_cost(now.saved_today)}" if now.saved_tokens_today else "nothing served twice yet"
+    spent = format_cost(now.spent_today)
     if now.journals_foreign:
         spent = spent if now.journals_ours or now.tokens_today else "unknown"
         saved += f"; {format_count(now.journals_foreign, 'journal')} of other makers: unknown"
@@ -114,11 +113,10 @@ def _build_tiles(now: Overview) -> tuple[Tile, ...]:
     if now.disk:
         disk = f"{now.disk.used_percent:.0f} %"
         note = f"{format_size(now.disk.free_bytes)} free on {now.disk.mount}"
-    agents = f"{len(now.agents)}"
-    broken = [f"{count} {word}" for count, word in ((now.crashed, "crashed"), (now.hung, "hung")) if count]
+    states = ", ".join(f"{now.states[state]} {state}" for state in _TOLD if now.states[state] or state in _ALWAYS)
     return (
-        Tile("waits for you", str(now.held), since, reverse("pending"), waits=now.held > 0, oldest=oldest),
-        Tile("agents", agents, ", ".join([f"{now.working} working", f"{now.idle} idle", *broken]), reverse("journals")),
+        Tile("need your decision", str(now.held), since, reverse("pending"), waits=now.held > 0, oldest=oldest),
+        Tile("agents", str(len(now.agents)), states, reverse("agents")),
         Tile("spent today", spent, saved, reverse("spend")),
         Tile("disk", disk, note, reverse("disk"), waits=bool(now.disk and now.disk.level != "ok")),
     )

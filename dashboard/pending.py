@@ -110,8 +110,8 @@ def _build_waiting(line: IntentLine, now: datetime, *, decides: bool, reveal: bo
 
 def _describe_queue(held: int, *, others: bool) -> str:
     if not held:
-        return "Nothing waits for you." if others else "Nothing is pending."
-    return "One intent waits for you." if held == 1 else f"{held:,} intents wait for you."
+        return "Nothing needs your decision." if others else "Nothing is pending."
+    return "One intent needs your decision." if held == 1 else f"{held:,} intents need your decision."
 
 
 @require_safe

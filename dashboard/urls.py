@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import path, register_converter
 
+from dashboard.agent_list import show_agents
 from dashboard.alerts import show_alerts
 from dashboard.audit import show_audit
 from dashboard.decisions.views import show_decision, show_question
@@ -33,6 +34,7 @@ _STEP = f"{_TASK}/<step:step_index>"
 
 urlpatterns = [
     path("", show_overview, name="overview"),
+    path("agents/", show_agents, name="agents"),
     path("tasks/", show_tasks, name="tasks"),
     path(f"tasks/{_TASK}/", show_task, name="task"),
     path(f"steps/{_STEP}/", show_step, name="step"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from journal.models import WaitReason
 
@@ -17,17 +17,29 @@ class HoldReason:
     advice: str
 
 
+# What all attempts of an intent prove together.
+Sent = Literal["none", "not_sent", "no_effect", "unknown", "in_progress", "applied"]
+
+_SENT: Final[dict[Sent, str]] = {
+    "none": "Nothing was sent.",
+    "not_sent": "Nothing was sent: each attempt ended before its first byte.",
+    "no_effect": "It was sent and had no effect.",
+    "unknown": "At least one attempt may have arrived.",
+    "in_progress": "It was sent, and the provider has not finished it.",
+    "applied": "It was sent, and an attempt took effect.",
+}
+
 _LOOK: Final = "Look at the provider: if the effect is there, mark it committed; if it is surely not there, "
 
 HOLD_REASONS: Final[dict[str, HoldReason]] = {
     "unknown_outcome": HoldReason(
         "Outcome unknown",
-        "The tool was started and its outcome never reached the disk; nothing can tell whether it acted.",
+        "The tool was started, no outcome is on record, and nothing can tell whether it acted.",
         _LOOK + "approve a replay.",
     ),
     "no_key_no_status": HoldReason(
-        "Nothing can tell",
-        "A request may have arrived, and the provider knows neither keys nor a status query.",
+        "Outcome unknown",
+        "This tool has no idempotency key and no status check, so nothing can tell whether it acted.",
         _LOOK + "approve a replay. A replay of a request that did arrive makes a second effect.",
     ),
     "key_window_closed": HoldReason(
@@ -47,12 +59,12 @@ HOLD_REASONS: Final[dict[str, HoldReason]] = {
     ),
     "key_seen_before": HoldReason(
         "Key seen before",
-        "The provider knew this key before anything was sent: the effect there may be somebody else's.",
+        "The provider already knew this key when it was first used: the effect there may be somebody else's.",
         "Compare the provider's record with this payload; if it is ours, mark it committed, else abandon.",
     ),
     "rejected_after_unknown": HoldReason(
         "Rejected after an unknown outcome",
-        "The last attempt was refused, but an earlier one may have been applied.",
+        "The last attempt was refused, which says nothing of those before it.",
         _LOOK + "mark it not applied or abandon; correct the cause of the refusal first if you replay.",
     ),
     "other_outcome": HoldReason(
@@ -82,7 +94,7 @@ HOLD_REASONS: Final[dict[str, HoldReason]] = {
     ),
     "approval_required": HoldReason(
         "Approval required",
-        "This tool asks a person before its first dispatch; nothing was sent.",
+        "This tool asks a person before its first dispatch.",
         "Approve it to have it sent, or reject it.",
     ),
     "quarantined": HoldReason(
@@ -92,22 +104,22 @@ HOLD_REASONS: Final[dict[str, HoldReason]] = {
     ),
     "diverged": HoldReason(
         "Code diverged",
-        "The handler asks for another step than the journal holds at this index; nothing was sent.",
+        "The handler asks for another step than the journal holds at this index.",
         "There is nothing to approve: bring the handler's code back to what the journal holds, then start the agent.",
     ),
     "not_applied": HoldReason(
         "Not applied",
-        "The effect did not happen; it is not sent again without a person.",
+        "It was found that the effect did not happen. It is not sent again without a person.",
         "Approve a replay to send the same bytes again, or abandon the step.",
     ),
     "tls": HoldReason(
         "No trusted connection",
-        "The provider's TLS handshake or certificate failed; nothing was sent.",
+        "The provider's TLS handshake or certificate failed.",
         "Have the certificate or the address corrected, then approve a replay.",
     ),
     "missing_reference": HoldReason(
         "Credential missing",
-        "This process has no value that fits for a credential the request names; nothing was sent.",
+        "The process that looked last has no value that fits for a credential the request names.",
         "Set or correct the environment variable where the agent is started, then start the agent again.",
     ),
     "reference_changed": HoldReason(
@@ -129,11 +141,18 @@ HOLD_REASONS: Final[dict[str, HoldReason]] = {
 }
 
 
-def describe_hold(reason: str) -> HoldReason:
-    """The words for a hold reason; a reason of a newer version is shown as it is."""
-    return HOLD_REASONS.get(reason) or HoldReason(
+def describe_hold(reason: str, *, sent: Sent | None = None, raised: str = "") -> HoldReason:
+    """The words for a hold reason, true of what was sent; a reason of a newer version is shown as it is.
+
+    `sent` sums up all attempts of the intent; None where the step changes nothing outside. `raised` is the type of what
+    the tool raised last.
+    """
+    hold = HOLD_REASONS.get(reason) or HoldReason(
         reason.replace("_", " ").capitalize(), "This step waits for a person.", "Look at the provider, then decide."
     )
+    if raised and reason == "unknown_outcome":
+        hold = replace(hold, sentence=f"The tool raised {raised}, and it may have acted before.")
+    return hold if sent is None else replace(hold, sentence=f"{hold.sentence} {_SENT[sent]}")
 
 
 def describe_wait(wait: WaitReason, *, of: str = "") -> str:

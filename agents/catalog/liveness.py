@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 from django.db.models import Q
 
 from agents.models import IndexedTask, JournalFile, PendingIntent
-from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
+from agents.models.indexed_task import UNRESOLVED
 from agents.models.pending_intent import HELD
+from agents.states import derive_task_state
 from journal import clock, writer_lock
 
-# A model call may take minutes; a task that moves nothing for longer than this wants a person's look.
-HUNG_AFTER = timedelta(minutes=10)
+_AT_ONCE = 500  # rows a statement: SQLite takes only so many values
 
 
 def record_writer(journal: JournalFile) -> bool:
@@ -34,7 +33,7 @@ def journals_to_derive() -> set[int]:
 
 
 def derive_states(journal: JournalFile) -> None:
-    """Mark the journal's running tasks: crashed where the boot that ran them is over, hung where nothing moves.
+    """Mark the journal's running tasks with what agents/states.py makes of them: crashed, hung or slow.
 
     One of another maker's journal is unresolved: nothing there says who is at it. A queued task one of whose steps, or
     of whose queued branches' steps, is held, as after an approval that expired, waits for a person: held.
@@ -45,13 +44,36 @@ def derive_states(journal: JournalFile) -> None:
         tasks.filter(running).exclude(derived=UNRESOLVED).update(derived=UNRESOLVED)
         tasks.exclude(running).exclude(derived="").update(derived="")
         return
-    of_living_boot = Q(last_boot=journal.highest_boot) if journal.agent_is_alive else Q(pk__in=[])
-    still = Q(updated_at__lt=clock.wall() - HUNG_AFTER)
-    tasks.filter(running & ~of_living_boot).exclude(derived=CRASHED).update(derived=CRASHED)
-    tasks.filter(running & of_living_boot & still).exclude(derived=HUNG).update(derived=HUNG)
     held = Q(status="queued", task_id__in=_held(journal))
     tasks.filter(held).exclude(derived=HELD).update(derived=HELD)
-    tasks.exclude(derived="").exclude(held | running & (~of_living_boot | still)).update(derived="")
+    for state, keys in _find_moved(journal).items():
+        for start in range(0, len(keys), _AT_ONCE):
+            tasks.filter(pk__in=keys[start : start + _AT_ONCE]).update(derived=state)
+    tasks.exclude(derived="").exclude(held | running).update(derived="")
+
+
+def _find_moved(journal: JournalFile) -> dict[str, list[int]]:
+    """The running tasks whose derived state is another one now, by that state."""
+    columns = ("pk", "task_id", "parent_id", "last_boot", "pending", "updated_at", "derived")
+    rows = list(IndexedTask.objects.filter(journal=journal, status="running").values_list(*columns))
+    moving = {task_id: (pending > 0, changed) for _, task_id, _, _, pending, changed, _ in rows}
+    # A task that only waits for its branches does what they do: the deepest first.
+    for _, task_id, parent_id, *_ in sorted(rows, key=lambda row: -len(row[1])):
+        if parent_id in moving:
+            opened, changed = moving[task_id]
+            moving[parent_id] = (moving[parent_id][0] or opened, max(moving[parent_id][1], changed))
+    found: dict[str, list[int]] = {}
+    now = clock.wall()
+    for pk, task_id, _, boot, _, _, derived in rows:
+        opened, changed = moving[task_id]
+        is_living = journal.agent_is_alive and boot == journal.highest_boot
+        state = derive_task_state(
+            "running", is_of_living_boot=is_living, has_open_step=opened, changed_at=changed, now=now
+        )
+        state = "" if state == "running" else state
+        if state != derived:
+            found.setdefault(state, []).append(pk)
+    return found
 
 
 def _held(journal: JournalFile) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,15 +13,15 @@ from django.db.models import Case, Count, IntegerField, Min, Q, QuerySet, Value,
 from agents.disk import volumes
 from agents.disk.volumes import used_percent
 from agents.fleet import spend
-from agents.fleet.agent_status import agent_line
-from agents.fleet.headline import overview_sentence
+from agents.fleet.agents import load_agents
 from agents.fleet.rows import OpenJobs, intent_line, journal_line, task_line
-from agents.fleet.summaries import AgentLine, DiskLine, IndexAge, IntentLine, JournalLine, Overview, TaskLine
+from agents.fleet.summaries import DiskLine, IndexAge, IntentLine, JournalLine, Overview, TaskLine
 from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingIntent, Volume
-from agents.models.indexed_task import CRASHED, HUNG, UNRESOLVED
+from agents.models.indexed_task import CRASHED, HUNG, SLOW, UNRESOLVED
 from agents.models.job import OPEN_STATES
 from agents.models.pending_intent import FOREIGN, HELD
 from agents.paging import Page, make_cursor, parse_cursor
+from agents.states import describe_fleet
 from journal import clock
 
 PAGE = 50
@@ -32,28 +32,28 @@ STALE_AFTER = timedelta(seconds=15)
 _RANK = Case(
     When(state=HELD, then=Value(0)), When(state=FOREIGN, then=Value(2)), default=Value(1), output_field=IntegerField()
 )
-STATES = ("queued", "running", "waiting", "crashed", "hung", "unresolved", "completed", "failed", "cancelled")
+# What a list of tasks can be filtered by: stored and derived states, and two kinds of waiting.
+STATES = (
+    *("queued", "running", "waiting", "held", "retrying", "crashed", "hung", "slow", "unresolved"),
+    *("completed", "failed", "cancelled"),
+)
+_WAITS_FOR_PERSON = Q(status="waiting", wait_kind__in=("held", "diverged")) | Q(derived=HELD)
 
 
 def load_overview() -> Overview:
     """The fleet's state in words and numbers, in about ten queries whatever the number of journals."""
     journals = list(JournalFile.objects.all())
-    agents = _agents(journals)
+    agents = load_agents(journals)
     states = Counter(line.state for line in agents)
     pending = _pending_counts()
     today, age = spend.spend_today(), load_index_age()
     bad = sum(row.kind not in ("ok", "new") for row in journals)
     return Overview(
-        sentence=overview_sentence(
+        sentence=describe_fleet(
             states, held=pending["held"], since=pending["oldest_held"], bad=bad, known=len(journals), now=clock.wall()
         ),
         agents=tuple(agents),
-        working=states["working"],
-        idle=states["idle"],
-        crashed=states["crashed"],
-        hung=states["hung"],
-        waiting=states["waiting"],
-        stopped=states["stopped"],
+        states=states,
         pending=pending["all"],
         held=pending["held"],
         oldest_held_at=pending["oldest_held"],
@@ -112,8 +112,12 @@ def _filtered(agent: str, status: str, text: str) -> QuerySet[IndexedTask]:
     rows = IndexedTask.objects.all()
     if agent:
         rows = rows.filter(agent=agent)
-    if status in (CRASHED, HUNG, UNRESOLVED):
+    if status in (CRASHED, HUNG, SLOW, UNRESOLVED):
         rows = rows.filter(derived=status)
+    elif status == HELD:
+        rows = rows.filter(_WAITS_FOR_PERSON)
+    elif status == "retrying":
+        rows = rows.filter(status="waiting", wait_kind="due")
     elif status:
         waits = Q(derived=HELD) if status == "waiting" else Q(pk__in=[])
         rows = rows.filter(Q(status=status, derived="") | waits)
@@ -173,24 +177,6 @@ def fullest_volume() -> DiskLine | None:
     percent, row = max(found, key=lambda one: one[0])
     level = volumes.disk_level(percent, warn=settings.STEPKEEPER_DISK_WARN, critical=settings.STEPKEEPER_DISK_CRITICAL)
     return DiskLine(row.mount, row.free_bytes, row.total_bytes, percent, level, row.full_at)
-
-
-def _agents(journals: list[JournalFile]) -> list[AgentLine]:
-    """Agents that have something to say: one line per journal that is readable and has one."""
-    counts: dict[int, Counter[str]] = defaultdict(Counter)
-    groups = IndexedTask.objects.filter(status__in=("queued", "running", "waiting")).values_list(
-        "journal", "status", "derived"
-    )
-    for pk, status, derived, number in groups.annotate(Count("pk")):
-        counts[pk][derived or status] += number
-    held = dict(PendingIntent.objects.filter(state=HELD).values_list("journal").annotate(Count("pk")))
-    lines = [
-        agent_line(row, counts[row.pk], held=held.get(row.pk, 0))
-        for row in journals
-        if row.kind == "ok" and row.dialect == "stepkeeper"
-    ]
-    rank = ("crashed", "hung", "waiting", "working", "idle", "stopped")
-    return sorted(lines, key=lambda line: (rank.index(line.state), line.agent, line.journal_id))
 
 
 def _pending_counts() -> dict[str, Any]:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from agents.models.journal_file import VANISHED
 from agents.money import Money
+from agents.states import AgentState
 from journal.models import WaitReason
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
-    """One agent (one journal) in one word and one sentence."""
+    """One agent (one journal): one word, and sentences that are each a fact."""
 
     journal_id: int
     agent: str
-    state: str  # "working", "idle", "waiting", "crashed", "hung", "stopped"
+    state: AgentState
     sentence: str
-    pid: int | None
-    running: int
-    crashed: int
-    hung: int
-    waiting: int
-    held: int
-    changed_at: datetime | None
+    pid: int | None  # of its living process
+    changed_at: datetime | None  # the newest change of one of its tasks, as its journal dates it
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +152,7 @@ class Overview:
 
     sentence: str
     agents: tuple[AgentLine, ...]
-    working: int
-    idle: int
-    crashed: int
-    hung: int
-    waiting: int
-    stopped: int
+    states: Mapping[AgentState, int]  # how many agents are in each state
     pending: int
     held: int
     oldest_held_at: datetime | None

@@ -8,11 +8,12 @@ from agents.models.journal_file import JournalFile
 
 CRASHED = "crashed"
 HUNG = "hung"
+SLOW = "slow"
 UNRESOLVED = "unresolved"  # of another maker's journal: a step is pending, and whether anybody is at it stands nowhere
 
 
 class IndexedTask(models.Model):
-    """One task of one journal. `derived` is what no journal can say of itself: crashed, hung, held or unresolved."""
+    """One task of one journal. `derived` is a state that no journal says of itself, such as crashed or hung."""
 
     journal = models.ForeignKey(JournalFile, on_delete=models.CASCADE, related_name="tasks")
     task_id = models.TextField()

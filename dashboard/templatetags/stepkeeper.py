@@ -16,9 +16,9 @@ from dashboard.ui.empty_states import EmptyState, find_empty_state
 from dashboard.ui.format import (
     format_age,
     format_clock,
+    format_cost,
     format_count,
     format_duration,
-    format_money,
     format_number,
     format_size,
     name_signal,
@@ -49,6 +49,8 @@ _SHAPES = {
     "unresolved": "unknown",
     "foreign": "unknown",
     "hung": "crashed",
+    "slow": "running",
+    "unread": "not_sent",
     "waiting_agent": "waiting",
     "refused": "failed",
     "expired": "abandoned",
@@ -58,8 +60,10 @@ _SHAPES = {
 }
 _COLOURS = {
     "working": "running",
+    "slow": "running",
     "idle": "not_sent",
     "stopped": "not_sent",
+    "unread": "not_sent",
     "in_flight": "running",
     "unresolved": "unknown",
     "foreign": "unknown",
@@ -192,10 +196,7 @@ def duration(value: float | None) -> str:
 @register.filter
 def money(value: Money | None) -> str:
     """A sum of money; what could not be priced is said, never counted as $0."""
-    if value is None:
-        return "—"
-    amount = format_money(value.amount)
-    return f"≥ {amount}" if value.at_least else amount
+    return format_cost(value)
 
 
 @register.filter

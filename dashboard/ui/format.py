@@ -8,6 +8,8 @@ from decimal import Decimal
 
 from django.utils import timezone
 
+from agents.money import Money
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
@@ -110,6 +112,14 @@ def format_money(amount: Decimal | None) -> str:
     return f"${amount:,.2f}" if abs(amount) >= 1 else f"${amount:.4f}"
 
 
+def format_cost(cost: Money | None) -> str:
+    """A sum of money; what could not be priced is said, never counted as $0."""
+    if cost is None:
+        return "—"
+    amount = format_money(cost.amount)
+    return f"≥ {amount}" if cost.at_least else amount
+
+
 def format_number(count: int | None) -> str:
     """A whole number with thousands' commas; what is not known is a dash, not a zero."""
     return "—" if count is None else f"{count:,}"
@@ -131,4 +141,4 @@ def describe_key_window(text: str, left: float | None) -> str:
 
 def name_signal(state: str) -> str:
     """The word that stands beside a signal's shape."""
-    return {"not_sent": "not sent", "unknown": "outcome unknown", "reused": "reused"}.get(state, state)
+    return {"not_sent": "not sent", "unknown": "outcome unknown", "unread": "not read yet"}.get(state, state)

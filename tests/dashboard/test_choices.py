@@ -80,11 +80,11 @@ def test_a_quarantined_step_without_an_effect_waits_for_a_person_on_every_page(p
     url = pending(effect=effect, hold_reason="quarantined", starts=3)
     found, queue = on_both_pages(url)
     assert found == ["Approve replay", "Abandon"]
-    assert "One intent waits for you." in queue
+    assert "One intent needs your decision." in queue
     assert "Nobody to ask: the step changes nothing outside." in queue
     line = queries.list_pending().items[0]
     assert (line.hold_reason, line.dispatches, line.effect) == ("quarantined", 0, effect)
-    assert "1 intent waits for you" in text(signed_in().get("/"))
+    assert "1 intent needs your decision" in text(signed_in().get("/"))
 
 
 @pytest.mark.parametrize("effect", ["read_only", "model"])
@@ -146,7 +146,7 @@ def test_an_intent_of_an_ended_task_is_sent_no_more_and_says_so(pending, status)
     assert found == INTENT[1:]
     assert f"No replay: its task is {status}" in queue
     assert f"Its task is {status}: recovery leaves the step as it is." in queue
-    assert "One intent waits for you." in queue
+    assert "One intent needs your decision." in queue
     answer = signed_in("operator").get(url("decide", "replay"))
     assert (answer.status_code, f"its task is {status}" in text(answer)) == (409, True)
 

@@ -73,7 +73,7 @@ def test_once_it_expired_the_step_waits_for_a_person_and_the_pages_say_why(appro
     pass_time(3600)
     assert load_overview().held == 1
     pending = text(signed_in().get("/pending/"))
-    assert "One intent waits for you." in pending
+    assert "One intent needs your decision." in pending
     assert "held: outcome unknown" in pending
     assert EXPIRED in pending
     page = text(signed_in("operator").get(step))

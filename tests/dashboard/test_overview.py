@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 def test_the_overview_is_a_page_and_a_part_that_polls(small_fleet):
     page = assert_page("/", part="overview-now")
-    assert "1 intent waits for you" in page
+    assert "1 intent needs your decision" in page
     assert "<title>\n      (1) Overview" in page
     assert_unchanged_is_204("/", part="overview-now", page=page)
 
@@ -31,7 +31,7 @@ def test_an_index_nobody_keeps_is_said_to_be_old(small_fleet):
 
 def test_the_tiles_are_links_to_where_their_numbers_come_from(small_fleet):
     page = text(signed_in().get("/"))
-    for target in ("/pending/", "/journals/", "/spend/", "/disk/"):
+    for target in ("/pending/", "/agents/", "/spend/", "/disk/"):
         assert f'href="{target}"' in page.split('class="tiles"')[1]
 
 

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.django_db
 
 def test_the_queue_is_a_page_and_a_part_that_polls(small_fleet):
     page = assert_page("/pending/", part="pending-queue", role="operator")
-    assert "One intent waits for you." in page
-    assert "held: nothing can tell" in page
+    assert "One intent needs your decision." in page
+    assert "held: outcome unknown" in page
     assert "nothing by itself: no machine may decide this." in page
     assert_unchanged_is_204("/pending/", part="pending-queue", page=text(signed_in().get("/pending/")))
 
@@ -131,7 +131,7 @@ FOREIGN = ["c-foreign-0", "c-foreign-11"]
 
 def test_the_oldest_of_all_journals_stands_first_and_open_and_the_rest_is_folded(two_journals):
     page = text(signed_in().get("/pending/"))
-    assert "6 intents wait for you." in page
+    assert "6 intents need your decision." in page
     assert named(page) == HELD + FOREIGN
     opened = re.findall(r'<details id="[^"]+"(?: (open) class="first")? ?>', page)
     assert opened == ["open"] + [""] * 7
@@ -144,7 +144,7 @@ def test_page_follows_page_and_each_intent_stands_on_one(two_journals, monkeypat
     client, url, found = signed_in(), "/pending/", []
     while url:
         page = text(client.get(url))
-        assert "6 intents wait for you." in page
+        assert "6 intents need your decision." in page
         found += named(page)
         assert links(page).get("First intents") == (None if url == "/pending/" else "/pending/")
         url = links(page).get("More intents", "")
@@ -167,7 +167,7 @@ def test_a_page_whose_intents_were_settled_meanwhile_is_not_called_an_empty_queu
     PendingIntent.objects.filter(state="foreign").delete()
     page = text(signed_in().get(url))
     assert "No further intent stands here now." in page
-    assert "6 intents wait for you." in page
+    assert "6 intents need your decision." in page
     assert "The queue is empty" not in page
 
 
@@ -187,6 +187,6 @@ def test_a_journal_full_of_older_intents_hides_nothing_that_waits_for_a_person(s
             for number in range(many)
         )
     page = text(signed_in().get("/pending/"))
-    assert "One intent waits for you." in page
-    assert "held: nothing can tell" in page
+    assert "One intent needs your decision." in page
+    assert "held: outcome unknown" in page
     assert list_pending().items[0].state == "held"

@@ -74,7 +74,7 @@ def first_page(browser, demo: Up, signed_in: StorageState) -> Iterator[Page]:
 
 def test_the_first_page_tells_each_kill_and_leads_to_the_step_that_waits(first_page):
     page = first_page
-    expect(page.get_by_role("heading", level=1)).to_contain_text("waits for you")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("your decision")
     page.locator("ul.sentences li").first.get_by_role("link").click()
     ours = page.locator("#task-ledger tr.ours")
     expect(ours).to_have_count(1)

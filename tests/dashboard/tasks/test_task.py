@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def test_the_list_is_a_page_and_a_part(small_fleet):
     page = assert_page("/tasks/", part="tasks-table")
     assert "report/42?" in page
-    assert "held at step 0: nothing can tell" in page
+    assert "held at step 0: outcome unknown" in page
 
 
 @pytest.mark.parametrize(
