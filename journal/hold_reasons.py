@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from journal.models import WaitReason
+from journal.models import JournalDoubt, WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,12 @@ HOLD_REASONS: Final[dict[str, HoldReason]] = {
         " other parameters.",
         "Start the agent with code that has it, or abandon the step.",
     ),
+    "restored_copy": HoldReason(
+        "Restored or copied journal",
+        "This journal was restored or copied, so steps that were done later may be missing from it.",
+        "Put the newer file back if there is one. Else compare with the provider, then accept the journal: one decision"
+        " on the journals page, or `python -m journal accept FILE`, frees all its steps.",
+    ),
     "profile_missing": HoldReason(
         "Profile missing",
         "The provider profile stored with this step cannot be read.",
@@ -153,6 +159,18 @@ def describe_hold(reason: str, *, sent: Sent | None = None, raised: str = "") ->
     if raised and reason == "unknown_outcome":
         hold = replace(hold, sentence=f"The tool raised {raised}, and it may have acted before.")
     return hold if sent is None else replace(hold, sentence=f"{hold.sentence} {_SENT[sent]}")
+
+
+def describe_doubt(doubt: JournalDoubt | str) -> str:
+    """Why the file at a journal's path is not the one its last writer left."""
+    match doubt:
+        case "older":
+            return "It holds less than its last writer wrote: an older state was put back."
+        case "copied":
+            return "It is a copy of the file that its last writer wrote, or was moved from another file system."
+        case "replaced":
+            return "Another journal stood at this path before."
+    return f"It is not the file that its last writer left ({doubt})."
 
 
 def describe_wait(wait: WaitReason, *, of: str = "") -> str:

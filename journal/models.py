@@ -36,6 +36,11 @@ Kind = Literal[
 Answer = Literal["exists", "absent", "in_progress", "unknown"]
 CallState = Literal["open", "exact", "partial", "unknown"]
 Role = Literal["agent", "supervisor", "cli", "worker"]
+JournalDoubt = Literal[
+    "older",  # the file holds less than its last writer wrote
+    "copied",  # the file is a copy of the one its last writer wrote
+    "replaced",  # another journal stood at this path before
+]
 WaitKind = Literal[
     "held",  # a step waits for a person, or for what mends its hold
     "due",  # a step is due at a time of its own
@@ -48,7 +53,15 @@ WaitKind = Literal[
     "unresolved",  # the handler ended while a step was pending
 ]
 DecisionKind = Literal[
-    "replay", "mark_committed", "mark_not_applied", "abandon", "replay_as_new", "cancel_task", "approve", "reject"
+    "replay",
+    "mark_committed",
+    "mark_not_applied",
+    "abandon",
+    "replay_as_new",
+    "cancel_task",
+    "approve",
+    "reject",
+    "accept_journal",
 ]
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 # What lies beside a journal and is not one.
-_BESIDE = ("-wal", "-shm", "-journal", ".lock", ".inbox", ".reserve")
+_BESIDE = ("-wal", "-shm", "-journal", ".lock", ".inbox", ".reserve", ".mark")
 
 
 def matching_paths(patterns: tuple[str, ...]) -> Iterator[str]:

@@ -10,16 +10,18 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 from journal.cli.codes import OK, PROBLEM
-from journal.cli.findings import QUESTIONS, Finding, Place, Question, of_steps, of_the_file
+from journal.cli.findings import QUESTIONS, Finding, Place, Question, of_steps, of_the_file, of_the_origin
 from journal.cli.terminal import clean
 from journal.errors import JournalUnreadable
 from journal.reader import dialects
 from journal.reader.header import read_header, require_readable
 from journal.reader.open import read_journal
 from journal.reader.stat import check_path
+from journal.store.high_water import read_mark
 
 # A journal with this much wrong needs no longer list.
 _LIMIT = 1000
@@ -56,6 +58,8 @@ class _Inquiry:
     def __init__(self, name: str, budget: float) -> None:
         self._name = name
         self._path = check_path(name).path
+        # Read before the file: a live agent writes its mark after the file.
+        self._mark = read_mark(Path(self._path))
         self._deadline = time.monotonic() + budget
 
     def findings(self) -> tuple[str, list[Finding]]:
@@ -65,6 +69,7 @@ class _Inquiry:
         # On damaged pages every further answer would be noise; another maker's rows made us no promises.
         if found or foreign is not None:
             return dialects.OURS if foreign is None else foreign.name, found
+        found = self._read(lambda connection: list(of_the_origin(connection, Path(self._path), self._mark)))
         place: Place | None = None
         while len(found) < _LIMIT:
             some, place = self._read(partial(of_steps, after=place, limit=_CHUNK))

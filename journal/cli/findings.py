@@ -6,13 +6,18 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from journal import clock
+from journal.hold_reasons import describe_doubt
 from journal.http import frozen_request
 from journal.ids import sha256_hex, step_key
 from journal.models import Step
 from journal.reader import native
 from journal.reader.dialects import STEP_TABLE
 from journal.reader.rows import fetch_rows
+from journal.store.high_water import HighWater, find_doubt, identify_file
+from journal.store.transaction import highest_revision
 
 # Payloads are read whole here, one at a time: a hash of half a payload proves nothing.
 _WHOLE = 1 << 30
@@ -37,6 +42,21 @@ def of_the_file(connection: sqlite3.Connection) -> Iterator[Finding]:
     for (line,) in connection.execute(f"PRAGMA quick_check({_PROBLEMS_SHOWN})"):
         if line != "ok":
             yield Finding("file", "file", str(line))
+
+
+def of_the_origin(connection: sqlite3.Connection, path: Path, mark: HighWater | None) -> Iterator[Finding]:
+    """Whether the file is the one its last writer left. `mark` was read before the connection was opened."""
+    meta = {str(key): str(value) for key, value in connection.execute("SELECT key, value FROM journal_meta")}
+    doubt = meta.get("doubt") or find_doubt(
+        mark,
+        uuid=meta.get("uuid", ""),
+        file=identify_file(path),
+        known_as=meta.get("file", ""),
+        revision=highest_revision(connection),
+        os_boot_id=clock.os_boot_id(),
+    )
+    if doubt:
+        yield Finding("restored", "file", f"{describe_doubt(doubt)} Its agent sends nothing until a person accepts it.")
 
 
 Place = tuple[object, object]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import NoReturn, get_args
 
+from journal.cli.accept import run as accept
 from journal.cli.check import run as check
 from journal.cli.codes import USAGE
 from journal.cli.recover import run as recover
@@ -83,6 +84,10 @@ def build(*, as_json: bool = False) -> argparse.ArgumentParser:
     recovered.add_argument(
         "--wait", type=float, default=10.0, metavar="SECONDS", help="how long to wait for another writer (default 10)"
     )
+
+    accepted = verb("accept", accept, "Let a restored or copied journal be worked on as it is.")
+    accepted.add_argument("file", metavar="FILE", help="the journal")
+    accepted.add_argument("--reason", required=True, metavar="TEXT", help="who restored it, and why; it is kept")
 
     checked = verb("check", check, "Verify a journal: file, keys, hashes, order, outputs. Changes nothing.")
     checked.add_argument("file", metavar="FILE", help="the journal")

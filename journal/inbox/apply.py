@@ -14,7 +14,7 @@ from journal.http.secrets import Secrets
 from journal.ids import check_task_id
 from journal.inbox.mailbox import Message
 from journal.models import Step
-from journal.store.sql import attempts, decisions, evidence, steps, tasks
+from journal.store.sql import attempts, boots, decisions, evidence, steps, tasks
 from journal.store.transaction import Transaction
 
 _SAID = ("actor", "reason", "reference", "detail", "output")
@@ -22,7 +22,7 @@ _NOTHING_TO_CANCEL = "refused: the task had ended, or never was"
 _TIMES = ("created_at", "expires_at")
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 # No answer of a provider ends these.
-_HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged")
+_HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged", "restored_copy")
 # Whoever asked read the same machine's clock a moment ago.
 _AHEAD = timedelta(seconds=5)
 # What a body raises that is not as its kind should be; the last two: a value of a type that SQLite cannot bind.
@@ -121,7 +121,8 @@ def _evidence(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
 
 
 def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
-    kind, task_id = _text(body, "decision"), _text(body, "task_id")
+    kind = _text(body, "decision")
+    task_id = "" if kind == "accept_journal" else _text(body, "task_id")
     seen = decisions.find_decision(tx, body["message_id"])
     if seen is not None:
         return Applied(f"{kind} of {task_id}: was applied before: {seen.outcome}")
@@ -134,6 +135,8 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
             tx, {**body, "step_index": None}, _NOTHING_TO_CANCEL if cancelled.refused else "applied"
         )
         return cancelled
+    if kind == "accept_journal":
+        return _accept_journal(tx, body)
     index = _index(body)
     step = steps.find_step(tx, task_id, index)
     decisions.expire_approvals(tx, task_id, index)
@@ -153,6 +156,33 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     _carry_out(tx, step, kind, body, output)
     tasks.requeue_task(tx, task_id)
     return Applied(f"{kind} of step {index} of {task_id}: applied", task_id, index)
+
+
+def _accept_journal(tx: Transaction, body: dict[str, Any]) -> Applied:
+    """Lift the doubt about a restored or copied file, and decide anew every step that only the doubt held."""
+    doubt = boots.find_doubt(tx)
+    refusal = None
+    if doubt is None:
+        refusal = "nothing about this journal is in doubt"
+    elif (body.get("uuid"), body.get("boot")) != (boots.read_meta(tx, "uuid"), doubt[1]):
+        refusal = "the journal is not in the state that was shown"
+    elif _expired(tx, body):
+        refusal = f"it expired at {body.get('expires_at')}"
+    body = {**body, "task_id": "", "step_index": None, "output": None}
+    if refusal is not None:
+        decisions.insert_decision(tx, body, f"refused: {refusal}")
+        return Applied(f"accept_journal: refused: {refusal}", refused=True)
+    boots.lift_doubt(tx)
+    decisions.insert_decision(tx, body, "applied")
+    for task_id, index in steps.list_held(tx, "restored_copy"):
+        steps.release_step(tx, task_id, index)
+        tasks.requeue_task(tx, task_id)
+    return Applied("accept_journal: applied")
+
+
+def _expired(tx: Transaction, body: dict[str, Any]) -> bool:
+    expires = body.get("expires_at")
+    return expires is None or clock.parse(expires) <= clock.parse(tx.now)
 
 
 def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str) -> str | None:
@@ -187,10 +217,7 @@ def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> str | None:
         return "the payload is not the one that was shown"
     if body.get("dispatches") != attempts.count_dispatches(tx, step.task_id, step.step_index):
         return "it was dispatched again meanwhile"
-    expires = body.get("expires_at")
-    if expires is None or clock.parse(expires) <= clock.parse(tx.now):
-        return f"it expired at {expires}"
-    return None
+    return f"it expired at {body.get('expires_at')}" if _expired(tx, body) else None
 
 
 def _replay_refusal(tx: Transaction, step: Step) -> str | None:

@@ -48,6 +48,8 @@ KINDS = (
     "too_big",
 )
 
+_META = "SELECT key, value FROM journal_meta WHERE key IN ('uuid', 'agent', 'doubt', 'doubt_boot')"
+
 
 @dataclass(frozen=True, slots=True)
 class JournalState:
@@ -62,6 +64,8 @@ class JournalState:
     agent: str | None = None
     user_version: int | None = None
     journal_mode: str | None = None
+    doubt: str = ""  # why nothing is sent from a restored or copied file; empty for any other file
+    doubt_boot: int = 0  # the boot that noticed it
     highest_revision: int = 0
     highest_boot: int = 0
     sqlite_version: str = ""
@@ -109,7 +113,7 @@ def _describe(connection: sqlite3.Connection, name: str, checked: JournalPath) -
         )
     # Every list asks for these columns: a file without them is refused here already, in the words of the list.
     connection.execute(f"SELECT {columns_of(TaskRow)} FROM agent_task LIMIT 0")
-    meta = {str(key): str(value) for key, value in connection.execute("SELECT key, value FROM journal_meta LIMIT 50")}
+    meta = {str(key): str(value) for key, value in connection.execute(_META)}
     newest = [connection.execute(f"SELECT max(revision) FROM {table}").fetchone()[0] for table in REVISED]
     boot = connection.execute("SELECT max(boot) FROM agent_boot").fetchone()[0]
     return JournalState(
@@ -119,6 +123,8 @@ def _describe(connection: sqlite3.Connection, name: str, checked: JournalPath) -
         dialect=dialects.OURS,
         uuid=meta.get("uuid"),
         agent=meta.get("agent"),
+        doubt=meta.get("doubt", ""),
+        doubt_boot=int(meta["doubt_boot"]) if meta.get("doubt_boot", "").isdecimal() else 0,
         user_version=version,
         # Read as an immutable file a journal cannot say its mode; ours has one.
         journal_mode="wal",

@@ -7,16 +7,21 @@ from datetime import datetime
 from typing import Literal
 
 from journal.clock import Moment
-from journal.models import Attempt
+from journal.models import Attempt, JournalDoubt
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The time a decision is made at: a clock reading, the newest wall time in the journal, this boot's number."""
+    """When a decision is made, and in which state of the journal.
+
+    `newest` is the newest wall time in the journal, `boot` the number of this boot. `doubt`: the file is restored,
+    copied or another one, and nobody has accepted it yet.
+    """
 
     moment: Moment
     newest: datetime | None
     boot: int
+    doubt: JournalDoubt | str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,10 @@ def decide(step: Step, attempts: Sequence[Attempt], evidence: Sequence[Evidence]
         return Hold("other_outcome", f"A {step.effect} step that is {step.status} is nothing to recover.")
     if facts.in_flight:
         return Wait(replay_window.add_span(facts.wall, _LOOK_AGAIN), "An attempt of this boot is in flight.")
-    return _settled(facts) or _by_person(facts) or _by_machine(facts)
+    action = _settled(facts) or _by_person(facts) or _by_machine(facts)
+    if isinstance(action, Send) and now.doubt and step.decision is None and step.effect == "mutating":
+        return Hold("restored_copy", "This journal was restored or copied, so later steps may be missing from it.")
+    return action
 
 
 def _settled(facts: Facts) -> Action | None:

@@ -14,6 +14,7 @@ from typing import Any, Self
 from journal import codec, exit_codes
 from journal.effects import drive
 from journal.errors import StepkeeperError, UsageError
+from journal.hold_reasons import describe_doubt
 from journal.http.secrets import Secrets
 from journal.ids import check_task_id
 from journal.inbox import mailbox
@@ -73,10 +74,18 @@ class Journal:
         self.path = self.store.path
         try:
             self._secrets.learn(self.store.read(requests.list_references))
+            doubt = self.store.read(boots.find_doubt)
         except BaseException as error:
             # Nobody gets this journal, so nobody could close it, and a second try would find it busy.
             self.store.close(ended=f"exception: {type(error).__name__}")
             raise
+
+        if doubt is not None:
+            _log.warning(
+                "journal %s: %s Nothing is sent until a person accepts it: see `python -m journal accept`.",
+                self.path.name,
+                describe_doubt(doubt[0]),
+            )
 
     def submit(self, handler: str, /, *, task_id: str, **input: Any) -> TaskRow:
         """Queue a task; it is on disk when this returns. The same id with the same input is the same task.

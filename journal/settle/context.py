@@ -17,7 +17,7 @@ from journal.models import Attempt, Evidence, FrozenRequest, Step
 from journal.providers.parse import read_stored_profile
 from journal.reconcile.actions import Now
 from journal.settle.dispatch import Intent
-from journal.store.sql import attempts, decisions, evidence, requests, steps
+from journal.store.sql import attempts, boots, decisions, evidence, requests, steps
 from journal.store.transaction import Transaction
 from journal.store.writer import Store
 from journal.tools import Tool
@@ -25,7 +25,9 @@ from journal.tools import Tool
 # A step whose dispatch ended with its process this often is held, so that one step cannot keep an agent dying.
 QUARANTINE_STARTS = 3
 # Held for another cause than "we do not know": everything else is an unknown outcome.
-_KNOWN_OUTCOME = frozenset({"approval_required", "not_applied", "tool_missing", "missing_reference", "diverged"})
+_KNOWN_OUTCOME = frozenset(
+    {"approval_required", "not_applied", "tool_missing", "missing_reference", "diverged", "restored_copy"}
+)
 
 Mode = Literal["task", "recover", "visit"]
 
@@ -82,6 +84,7 @@ def load_intent(tx: Transaction, task_id: str, step_index: int) -> IntentSnapsho
     profile, unreadable = read_stored_profile(step.provider, steps.find_profile_json(tx, task_id, step_index))
     made = requests.find_request(tx, task_id, step_index, step.key_generation)
     sent = attempts.list_attempts(tx, task_id, step_index)
+    doubt = boots.find_doubt(tx)
     return IntentSnapshot(
         step=step,
         intent=Intent(
@@ -91,7 +94,7 @@ def load_intent(tx: Transaction, task_id: str, step_index: int) -> IntentSnapsho
         ),
         attempts=sent,
         evidence=evidence.list_evidence(tx, task_id, step_index),
-        now=Now(clock.moment(), clock.parse(tx.newest) if tx.newest else None, tx.boot),
+        now=Now(clock.moment(), clock.parse(tx.newest) if tx.newest else None, tx.boot, doubt and doubt[0]),
         made=made,
         unreadable=unreadable,
     )

@@ -32,7 +32,7 @@ from journal.store.transaction import Transaction
 # A clock that was set back by no more than this, as time services do, is waited for.
 _SET_BACK = timedelta(seconds=1)
 # What is held so is held under any profile.
-_PLAIN_HOLDS = ("clock_suspect", "key_seen_before", "quarantined", "not_applied")
+_PLAIN_HOLDS = ("clock_suspect", "restored_copy", "key_seen_before", "quarantined", "not_applied")
 
 
 def settle_step(context: SettleContext, task_id: str, step_index: int) -> Program[Step]:

@@ -16,7 +16,7 @@ from journal.settle.settle import settle_step
 from journal.steps.read_step import read, repeat_step
 from journal.steps.resume import resume_step
 from journal.steps.task_run import TaskRun, settled_outcome
-from journal.store.sql import attempts, steps
+from journal.store.sql import attempts, boots, steps
 from journal.store.transaction import Transaction
 from journal.tools import Tool
 
@@ -87,9 +87,9 @@ def _insert(task_run: TaskRun, tx: Transaction, new: steps.NewStep) -> None:
 def _first_dispatch(task_run: TaskRun, context: SettleContext, tool: Tool, new: steps.NewStep) -> Program[Any]:
     def begin(tx: Transaction) -> tuple[attempts.Mark | None, Step]:
         _insert(task_run, tx, new)
-        # Law 8: under a clock that went back nothing is sent, not even for the first time.
-        right = tx.now >= tx.newest
-        mark = attempts.mark_dispatch(tx, new.task_id, new.step_index, generation=0) if right else None
+        # Under a clock that went back (law 8), or from a restored file, nothing is sent, not even for the first time.
+        may_send = tx.now >= tx.newest and boots.find_doubt(tx) is None
+        mark = attempts.mark_dispatch(tx, new.task_id, new.step_index, generation=0) if may_send else None
         step = steps.find_step(tx, new.task_id, new.step_index)
         assert step is not None
         return mark, step

@@ -22,10 +22,16 @@ _TABLES_WITH_REVISIONS = (
 _KEEP_TIME = "INSERT OR REPLACE INTO journal_meta (key, value) VALUES ('newest_time', ?)"
 
 
+def highest_revision(connection: sqlite3.Connection) -> int:
+    """The highest revision that stands in a row; 0 in a new journal."""
+    tables = " UNION ALL ".join(f"SELECT max(revision) AS r FROM {table}" for table in _TABLES_WITH_REVISIONS)
+    return int(connection.execute(f"SELECT coalesce(max(r), 0) FROM ({tables})").fetchone()[0])
+
+
 class Transaction:
     """One open write transaction: SQL, the boot it belongs to, and fresh revisions."""
 
-    __slots__ = ("_connection", "_next", "boot", "newest", "now", "revised")
+    __slots__ = ("_connection", "_given", "_next", "boot", "newest", "now", "revised")
 
     def __init__(self, connection: sqlite3.Connection, *, boot: int, next_revision: Callable[[], int]) -> None:
         self._connection = connection
@@ -34,15 +40,24 @@ class Transaction:
         # The newest stored time. It is later than `now` only if the clock went back (law 8).
         self.newest = ""
         self.now = clock.now_text()
+        self._given = -1
+        # The newest revision that stands in a row.
         self.revised = 0
 
     def revision(self) -> int:
         """A revision no row of this journal ever had."""
-        self.revised = self._next()
-        return self.revised
+        self._given = self._next()
+        return self._given
 
-    def execute(self, sql: str, parameters: tuple[Any, ...] | dict[str, Any] = ()) -> sqlite3.Cursor:
-        return self._connection.execute(sql, parameters)
+    def execute(self, sql: str, parameters: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        cursor = self._connection.execute(sql, parameters)
+        if cursor.rowcount > 0 and self._given in parameters:
+            # A revision that was given out for a change of no row is in no row.
+            self.revised = self._given
+        return cursor
+
+    def highest_revision(self) -> int:
+        return highest_revision(self._connection)
 
     def one(self, sql: str, parameters: tuple[Any, ...] = ()) -> sqlite3.Row | None:
         row: sqlite3.Row | None = self._connection.execute(sql, parameters).fetchone()

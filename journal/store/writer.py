@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from journal import schema
+from journal import clock, schema
 from journal.errors import ForkedTask, JournalFailed
-from journal.store import ballast, connection
+from journal.models import JournalDoubt
+from journal.store import ballast, connection, high_water
 from journal.store.sql import boots
 from journal.store.transaction import ClockHighWater, Transaction
 from journal.writer_lock import WAIT_SECONDS, take_lock
@@ -58,6 +59,7 @@ class Store:
         self._log_limit = connection.LONGEST_LOG
         self._count = self.boot = self.revision = 0
         self._newest = ClockHighWater()
+        self._mark: high_water.MarkWriter | None = None
         connection.refuse_network(path)
         self._lock = take_lock(path, role=role, wait=wait)
         try:
@@ -68,8 +70,11 @@ class Store:
                 _stores.add(self)
                 schema.migrate_schema(self._connection, agent=agent if role == "agent" else None)
                 os.chmod(path, 0o600)
-                if role == "agent":
+                self._doubt = self._find_doubt()
+                undo.callback(self._close_mark)
+                if role == "agent" or self._doubt is not None:
                     self._open_boot()
+                if role == "agent":
                     ballast.keep_ballast(self.path)
                 undo.pop_all()
         except (sqlite3.DatabaseError, OSError) as error:
@@ -133,6 +138,7 @@ class Store:
                 with contextlib.suppress(sqlite3.Error, JournalFailed):
                     self._transact(lambda tx: boots.end_boot(tx, tx.boot, ended), sync=False)
             self._connection.close()
+            self._close_mark()
             self._lock.release()
 
     @property
@@ -164,6 +170,8 @@ class Store:
                 raise
         self.revision = max(self.revision, transaction.revised)
         self._newest.committed(transaction)
+        if self._mark is not None and transaction.revised:
+            self._mark.note(transaction.revised, synced=sync)
         self._log_limit = connection.shorten_log(self._connection, self.path, limit=self._log_limit)
         return result
 
@@ -235,13 +243,39 @@ class Store:
         raise AssertionError("a read asked for a revision")
 
     def _open_boot(self) -> None:
-        self.boot = self.read(boots.next_boot_number)
+        self.boot, uuid = self.read(lambda tx: (boots.next_boot_number(tx), boots.read_meta(tx, "uuid")))
+        file, doubt = high_water.identify_file(self.path), self._doubt
         try:
-            # Synced: a boot number that a power cut took back would be given out twice, and with it revisions.
-            self._transact(lambda tx: boots.open_boot(tx, role=self.role, deaths=self._deaths), sync=True)
+            self._mark = self._mark or high_water.MarkWriter(self.path, uuid=uuid, file=file)
+            # Synced: a boot number that a power cut took back would be given out twice, and with it revisions. A doubt
+            # about the file is on disk before the mark is overwritten, which alone tells of it.
+            self._transact(
+                lambda tx: boots.open_boot(tx, role=self.role, deaths=self._deaths, file=file, doubt=doubt), sync=True
+            )
         except BaseException:
             self.boot = 0
             raise
+        if self.boot == 1:
+            # From now on the file itself, without its log, says whose copy a copy of it is.
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _find_doubt(self) -> JournalDoubt | None:
+        mark, file = high_water.read_mark(self.path), high_water.identify_file(self.path)
+        return self.read(
+            lambda tx: high_water.find_doubt(
+                mark,
+                uuid=boots.read_meta(tx, "uuid"),
+                file=file,
+                known_as=boots.read_meta(tx, "file"),
+                revision=tx.highest_revision(),
+                os_boot_id=clock.os_boot_id(),
+            )
+        )
+
+    def _close_mark(self) -> None:
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.close()
 
 
 def _keep_connections() -> None:

@@ -17,7 +17,7 @@ def test_every_reason_the_code_gives_has_words():
     named: set[str] = set()
     for module in (status_rules, replay_window, decide):
         text = inspect.getsource(module)
-        named |= set(re.findall(r'\b(?:Hold|Gate)\(\s*"([a-z_]+)"', text))
+        named |= set(re.findall(r'\b(?:Hold|WindowCheck)\(\s*"([a-z_]+)"', text))
     assert named
     assert named <= set(HOLD_REASONS)
 

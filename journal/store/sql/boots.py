@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from journal import clock
+from journal.models import JournalDoubt
 
 if TYPE_CHECKING:
     from journal.store.transaction import Transaction
@@ -28,10 +29,20 @@ def in_recovery() -> Iterator[None]:
         recovering.reset(token)
 
 
+def read_meta(tx: Transaction, key: str) -> str:
+    """A value of the journal's own description; empty where there is none."""
+    row = tx.one("SELECT value FROM journal_meta WHERE key = ?", (key,))
+    return "" if row is None else str(row["value"])
+
+
+def write_meta(tx: Transaction, key: str, value: str) -> None:
+    """Set a value of the journal's own description."""
+    tx.execute("INSERT OR REPLACE INTO journal_meta (key, value) VALUES (?, ?)", (key, value))
+
+
 def read_agent_name(tx: Transaction) -> str:
     """The agent whose journal this is."""
-    row = tx.one("SELECT value FROM journal_meta WHERE key = 'agent'")
-    return "" if row is None else str(row["value"])
+    return read_meta(tx, "agent")
 
 
 def next_boot_number(tx: Transaction) -> int:
@@ -47,8 +58,14 @@ def find_later_boot(tx: Transaction) -> tuple[int, int] | None:
     return None if row is None else (int(row["boot"]), int(row["pid"]))
 
 
-def open_boot(tx: Transaction, *, role: str, deaths: Mapping[int, str]) -> None:
-    """Open this transaction's boot and close every one left open: by `deaths` (pid → how) where that is known."""
+def open_boot(tx: Transaction, *, role: str, deaths: Mapping[int, str], file: str, doubt: JournalDoubt | None) -> None:
+    """Open this transaction's boot and close every one left open: by `deaths` (pid → how) where that is known.
+
+    `file` identifies the file for the next boot; a `doubt` about it is kept until a person lifts it.
+    """
+    write_meta(tx, "file", file)
+    if doubt is not None:
+        set_doubt(tx, doubt)
     for row in tx.all("SELECT boot, pid, os_boot_id FROM agent_boot WHERE ended IS NULL"):
         unknown = "vanished" if row["os_boot_id"] == clock.os_boot_id() else "machine restarted"
         end_boot(tx, int(row["boot"]), deaths.get(int(row["pid"]), unknown))
@@ -90,3 +107,20 @@ def count_recovery_model_call(tx: Transaction) -> None:
         "UPDATE agent_boot SET recovery_model_calls = recovery_model_calls + 1, revision = ? WHERE boot = ?",
         (tx.revision(), tx.boot),
     )
+
+
+def set_doubt(tx: Transaction, doubt: JournalDoubt) -> None:
+    """Record in this boot that the file is restored, copied or another one: from now on no machine sends of it."""
+    write_meta(tx, "doubt", doubt)
+    write_meta(tx, "doubt_boot", str(tx.boot))
+
+
+def find_doubt(tx: Transaction) -> tuple[str, int] | None:
+    """(kind, boot that noticed it) of a doubt about the file that nobody has lifted yet."""
+    kind = read_meta(tx, "doubt")
+    return (kind, int(read_meta(tx, "doubt_boot"))) if kind else None
+
+
+def lift_doubt(tx: Transaction) -> None:
+    """Take the doubt back: a person has accepted the file as it is."""
+    tx.execute("DELETE FROM journal_meta WHERE key IN ('doubt', 'doubt_boot')")

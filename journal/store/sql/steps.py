@@ -159,6 +159,16 @@ def hold_step(tx: Transaction, task_id: str, step_index: int, reason: str, detai
     )
 
 
+def list_held(tx: Transaction, reason: str) -> list[tuple[str, int]]:
+    """(task, step) of the pending steps that are held for this reason."""
+    found = tx.all(
+        "SELECT task_id, step_index FROM agent_step_journal WHERE status = 'pending' AND hold_reason = ?"
+        " ORDER BY task_id, step_index",
+        (reason,),
+    )
+    return [(row["task_id"], row["step_index"]) for row in found]
+
+
 def is_held(tx: Transaction, task_id: str, step_index: int) -> bool:
     """Whether the step still waits for a person."""
     return (

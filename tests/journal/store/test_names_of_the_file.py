@@ -27,7 +27,7 @@ def test_what_belongs_to_a_journal_lies_beside_the_file_and_not_beside_a_link_to
     with opened(link, world) as journal, journal.task("t") as task:
         task.run(world.write, "a")
         beside = {one.name for one in tmp_path.iterdir()} - {"links"}
-        assert beside == {"j.db", "j.db-wal", "j.db-shm", "j.db.lock", "j.db.reserve"}
+        assert beside == {"j.db", "j.db-wal", "j.db-shm", "j.db.lock", "j.db.mark", "j.db.reserve"}
     post_submit(link, "triage", task_id="u")
     assert (tmp_path / "j.db.inbox").is_dir()
     assert [one.name for one in link.parent.iterdir()] == ["other.db"]
