@@ -20,6 +20,7 @@ from journal.models import Writer
 
 WAIT_SECONDS = 10.0
 _POLL = 0.05
+_LONGEST_TEXT = 4096
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
@@ -45,7 +46,8 @@ class Lock:
         Raises JournalBusy with the holder's pid and role.
         """
         # Not inheritable: a child process that outlives us must not keep the journal locked.
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # A link in the lock file's place is refused: it could lead to a file of somebody else.
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         # From now on a forked child closes its copy, or it would keep the lock that we may get later.
         self._descriptor = descriptor
         _held.add(self)
@@ -157,7 +159,10 @@ def _kernel_holder(device: int, inode: int) -> int | None:
 
 def _written(path: Path) -> Writer | None:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        # Never through a link, and never waiting for a named pipe's other end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            value = json.loads(file.read(_LONGEST_TEXT) or b"")
         return Writer(pid=int(value["pid"]), role=str(value["role"]), alive=_is_alive(int(value["pid"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -98,6 +98,9 @@ def _size(path: str) -> int:
 
 def _folder(path: Path) -> tuple[int, int]:
     try:
+        # A link in the place of the inbox leads to somebody else's folder.
+        if path.is_symlink():
+            return 0, 0
         with os.scandir(path) as entries:
             sizes = [_size(entry.path) for entry in entries]
     except OSError:

@@ -81,11 +81,11 @@ def list_messages(journal: Path | str) -> list[Message]:
     """
     folder = inbox_path(Path(journal))
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+        names = sorted(name for name in _list_folder(folder) if name.endswith(".json"))
     except FileNotFoundError:
         return []
     except NotADirectoryError:
-        # Set aside like any other, it makes room for the folder.
+        # Set aside like any other, it makes room for the folder. A link is no folder of this journal's.
         return [Message(folder, "", "", None, "is not a folder")]
     except OSError as error:
         _unread(folder, str(error.strerror))
@@ -115,7 +115,10 @@ def _read(path: Path) -> Message | None:
             return Message(path, "", "", None, "is not a file")
         if found.st_size > MAX_BYTES:
             return Message(path, "", "", None, f"is larger than {MAX_BYTES} bytes")
-        body = json.loads(path.read_bytes())
+        # Whatever takes the file's place now is not waited for, and not followed.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            body = json.loads(file.read(MAX_BYTES + 1))
         if not isinstance(body["message_id"], str) or not body["message_id"]:
             return Message(path, "", "", None, "has no message id")
         return Message(path, body["message_id"], str(body["kind"]), body)
@@ -127,6 +130,18 @@ def _read(path: Path) -> Message | None:
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return Message(path, "", "", None, f"is not a message: {type(error).__name__}")
+
+
+def _list_folder(folder: Path) -> list[str]:
+    descriptor = _open_folder(folder)
+    try:
+        return os.listdir(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_folder(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
 
 
 @functools.lru_cache(maxsize=1000)
@@ -144,18 +159,23 @@ def _make(folder: Path) -> None:
 
 
 def _write_synced(folder: Path, name: str, data: bytes) -> None:
-    temporary = folder / f".{name}.{os.urandom(8).hex()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    temporary = f".{name}.{os.urandom(8).hex()}"
+    # Every step goes through the one folder that was opened: a link put in its place meanwhile leads nowhere.
+    inside = _open_folder(folder)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=inside)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        # A kill before the rename leaves only a hidden file that no writer reads.
+        os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=inside)
+        os.fsync(inside)
     finally:
-        os.close(descriptor)
-    # A kill before the rename leaves only a hidden file that no writer reads.
-    os.rename(temporary, folder / name)
-    _sync_folder(folder)
+        os.close(inside)
 
 
 def _sync_folder(folder: Path) -> None:

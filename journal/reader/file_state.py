@@ -9,22 +9,10 @@ from dataclasses import dataclass
 from journal.errors import JournalUnreadable
 from journal.models import TaskRow
 from journal.reader import dialects
-from journal.reader.header import read_header, require_readable
+from journal.reader.header import REVISED, read_header, require_readable
 from journal.reader.open import BUDGET, read_journal
 from journal.reader.rows import columns_of
 from journal.reader.stat import JournalPath, check_path
-
-# Every table that readers tail. Each has an index on its revision or, as agent_boot, few rows.
-REVISED = (
-    "agent_task",
-    "agent_step_journal",
-    "agent_task_run",
-    "agent_step_attempt",
-    "agent_evidence",
-    "agent_model_call",
-    "agent_decision",
-    "agent_boot",
-)
 
 # Every word that `JournalState.kind` and `JournalUnreadable.kind` can be; docs/reference/journals.md explains each.
 # The last two tell of a question, not of the file.

@@ -14,6 +14,20 @@ from journal.reader.rows import columns_of
 
 _ONLY_OURS = frozenset({"effect", "payload_sha256", "revision", "boot"})
 _STEP_COLUMNS = frozenset(columns_of(Step).split(", "))
+# Every table that readers tail. Each has an index on its revision or, as agent_boot, few rows.
+REVISED = (
+    "agent_task",
+    STEP_TABLE,
+    "agent_task_run",
+    "agent_step_attempt",
+    "agent_evidence",
+    "agent_model_call",
+    "agent_decision",
+    "agent_boot",
+)
+_READ = (*REVISED, "agent_request", "agent_body", "journal_meta")
+
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +38,7 @@ class Header:
     user_version: int
     columns: frozenset[str]  # of agent_step_journal; empty where there is no such table
     tables: frozenset[str]
+    computed: str = ""  # a table that holds no plain cells, and why; empty where all do
 
     @property
     def is_ours(self) -> bool:
@@ -57,21 +72,42 @@ def read_header(connection: sqlite3.Connection, name: str) -> Header:
                 hint="Restore it from a backup; what is left of it cannot be read safely.",
             ) from error
         raise
+    signs = ", ".join("?" * len(_READ))
+    plain = "rootpage > 0 AND substr(sql, 1, 13) = 'CREATE TABLE '"
+    named = f"type IN ('table', 'view') AND lower(name) IN ({signs})"
+    found = connection.execute(f"SELECT lower(name), type, {plain} FROM sqlite_schema WHERE {named}", _READ)
+    kinds = {str(name): (str(kind), bool(is_plain)) for name, kind, is_plain in found}
+    # The cells of a view or a virtual table are whatever a function makes of other cells.
+    made = [
+        f"{name} is a {'view' if kind == 'view' else 'virtual table'}"
+        for name, (kind, is_plain) in kinds.items()
+        if not is_plain
+    ]
+    columns: dict[str, list[str]] = {}
+    for name in () if made else kinds:
+        for column, hidden in connection.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (name,)):
+            columns.setdefault(name, []).append(str(column))
+            if hidden:
+                made.append(f"{name} has the generated column {sqlite_errors.printable(str(column))[:_LONGEST_NAME]}")
     return Header(
         application_id=int(connection.execute("PRAGMA application_id").fetchone()[0]),
         user_version=int(connection.execute("PRAGMA user_version").fetchone()[0]),
-        columns=frozenset(
-            str(row[0]) for row in connection.execute("SELECT name FROM pragma_table_xinfo(?)", (STEP_TABLE,))
-        ),
-        tables=frozenset(
-            str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
-        ),
+        columns=frozenset(columns.get(STEP_TABLE, ())),
+        tables=frozenset(kinds),
+        computed=made[0] if made else "",
     )
 
 
 def require_readable(found: Header, name: str) -> dialects.Dialect | None:
     """The foreign dialect of an open database, None for ours. Raises JournalUnreadable where neither fits."""
     shown = sqlite_errors.printable(name)
+    if found.computed:
+        # One step of a function in the file may take longer than any budget, and cannot be interrupted.
+        raise JournalUnreadable(
+            f"Journal {shown}: {found.computed}, and only plain tables without generated columns are read.",
+            kind="foreign_tables",
+            hint="Copy the rows into a plain table of the same name.",
+        )
     if found.is_newer:
         raise JournalUnreadable(
             f"Journal {shown}: schema {found.user_version} is newer than this version of stepkeeper, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -40,26 +41,27 @@ def make_uri(path: str, *, immutable: bool) -> str:
 Stamp = tuple[int, int, int, int] | None
 
 
-def stat_stamp(path: str) -> Stamp:
-    """Device, inode, size and mtime of a file; None where there is none."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+# The files that SQLite opens beside a database.
+_SIDECARS = ("-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecars:
-    """The file and its two logs at one instant."""
+    """The file and its two logs at one instant.
+
+    `odd` is the ending of the name, the file's own or one beside it, under which something else than a file lies.
+    """
 
     main: Stamp
     wal: Stamp
     rollback: Stamp
+    odd: str | None = None
 
     @classmethod
     def of(cls, path: str) -> Sidecars:
-        return cls(stat_stamp(path), stat_stamp(f"{path}-wal"), stat_stamp(f"{path}-journal"))
+        found = {end: _lstat(path + end) for end in ("", *_SIDECARS)}
+        odd = (end for end, one in found.items() if one is not None and not stat.S_ISREG(one.st_mode))
+        return cls(_stamp(found[""]), _stamp(found["-wal"]), _stamp(found["-journal"]), next(odd, None))
 
     @property
     def has_log(self) -> bool:
@@ -70,6 +72,19 @@ class Sidecars:
         if self.main is None or self.has_log or self.rollback is not None:
             return False
         return abs(time.time_ns() - self.main[3]) > _TICK_NS
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    try:
+        # A link beside a journal could lead anywhere: it is looked at itself.
+        return os.lstat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _stamp(found: os.stat_result | None) -> Stamp:
+    """Device, inode, size and mtime of a file; None where there is none."""
+    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def read_journal(path: str, work: Callable[[sqlite3.Connection], T], *, budget: float = BUDGET) -> T:
@@ -83,6 +98,14 @@ def read_journal(path: str, work: Callable[[sqlite3.Connection], T], *, budget: 
         if pause is not None and not before.has_log and not before.idle:
             time.sleep(pause)
             before = Sidecars.of(path)
+        if before.odd is not None:
+            # Opening a named pipe waits for ever, and a link leads out of the folders that may be read.
+            raise JournalUnreadable(
+                f"Journal {sqlite_errors.printable(path)}: {sqlite_errors.printable(path + before.odd)} is not a "
+                "regular file, so SQLite may not open it.",
+                kind="not_a_file",
+                hint="Stop the agent, find out who put it there, and move it away.",
+            )
         immutable = not before.has_log and before.idle
         if not immutable and not before.has_log and pause is not None:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import pytest
 
 from journal import Journal, JournalBusy
+from journal.errors import JournalUnreadable
 from journal.models import Writer
 from journal.store.writer import Store
 from journal.writer_lock import Lock, find_holder, lock_path
@@ -219,3 +221,19 @@ def test_a_writer_that_is_no_agent_and_writes_nothing_leaves_no_boot(path):
     opened(path, World()).close()
     Store(path, agent="", role="cli").close()
     assert [row["role"] for row in rows(path, "SELECT role FROM agent_boot")] == ["agent"]
+
+
+def test_a_pipe_in_the_place_of_the_lock_file_is_not_waited_for(path):
+    """Someone who locks a named pipe holds a lock whose text nobody may wait for."""
+    os.mkfifo(lock_path(path))
+    descriptor = os.open(lock_path(path), os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert find_holder(path) == Writer(pid=os.getpid(), role="unknown")
+    os.close(descriptor)
+
+
+def test_a_link_in_the_place_of_the_lock_file_is_refused(path, tmp_path):
+    lock_path(path).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JournalUnreadable, match="its lock file cannot be opened"):
+        opened(path, World())
+    assert not (tmp_path / "elsewhere").exists()

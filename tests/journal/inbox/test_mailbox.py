@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from journal import UsageError
+from journal.errors import StepkeeperError
 from journal.inbox import mailbox
 from tests.journal.agent import World, opened, python, rows, task_row
 from tests.journal.operator import decide, outcome, submit, with_handler
@@ -128,3 +131,29 @@ def test_what_is_no_message_is_not_posted(path, bad):
     with pytest.raises(UsageError):
         mailbox.post_message(path, bad)
     assert not mailbox.inbox_path(path).exists()
+
+
+def test_a_link_in_the_place_of_the_inbox_leads_nowhere(path, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "2026-secret.json").write_text('{"message_id": "m", "kind": "cancel"}')
+    mailbox.inbox_path(path).symlink_to(elsewhere)
+    assert [message.problem for message in mailbox.list_messages(path)] == ["is not a folder"]
+    with pytest.raises(StepkeeperError, match="could not be written"):
+        submit(path, "a")
+    assert [file.name for file in elsewhere.iterdir()] == ["2026-secret.json"]
+
+
+@pytest.mark.parametrize("place", [os.mkfifo, lambda path: Path(path).write_text("")])
+def test_something_else_in_the_place_of_the_inbox_stops_nobody_and_makes_room(path, place):
+    place(mailbox.inbox_path(path))
+    (message,) = mailbox.list_messages(path)
+    mailbox.set_message_aside(message)
+    submit(path, "a")
+    assert len(mailbox.list_messages(path)) == 1
+
+
+def test_a_pipe_among_the_messages_is_no_message_and_is_not_waited_for(path):
+    submit(path, "a")
+    os.mkfifo(mailbox.inbox_path(path) / "0-pipe.json")
+    assert [message.problem for message in mailbox.list_messages(path)] == ["is not a file", ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -211,3 +212,37 @@ def test_a_vanished_journal_is_missing_and_is_not_made_anew(tmp_path: Path):
         reader.tasks()
     assert caught.value.kind == "missing"
     assert list(tmp_path.iterdir()) == []
+
+
+def _fifo(path: str) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(path)
+
+
+def _link_out(path: str) -> None:
+    os.symlink("/etc/hostname", path)
+
+
+@pytest.mark.parametrize("place", [_fifo, _socket, os.mkdir, _link_out])
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
+def test_what_is_no_file_beside_a_journal_is_named_and_never_opened(
+    tmp_path: Path, end: str, place: Callable[[str], None]
+):
+    path = a_journal(tmp_path / "j.db")
+    place(f"{path}{end}")
+    state = inspect(path)
+    assert state.kind == "not_a_file"
+    assert f"j.db{end} is not a regular file" in state.sentence
+    with pytest.raises(JournalUnreadable, match="not a regular file"):
+        Reader(path).counts()
+
+
+def test_a_pipe_that_takes_the_files_place_after_the_check_is_not_opened(tmp_path: Path):
+    path = tmp_path / "j.db"
+    os.mkfifo(path)
+    with pytest.raises(JournalUnreadable, match="not a regular file"):
+        read_journal(str(path), lambda connection: None)
