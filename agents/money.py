@@ -22,7 +22,7 @@ def to_dollars(pico: int) -> Decimal:
 
 
 def known_sum(*counts: int | None) -> int | None:
-    """The sum of what was reported; None, which is not 0, where nothing was."""
+    """The sum of the reported values; None, not 0, if no value was reported."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 

@@ -15,7 +15,7 @@ from dashboard.ui.render import digest_shown, make_page_href, page_or_part
 
 @dataclass(frozen=True, slots=True)
 class AlertsPage:
-    """Open alerts first, then what has closed. `first_href` is empty on the first page."""
+    """Open alerts first, then closed ones. `first_href` is empty on the first page."""
 
     open: tuple[alerts.AlertLine, ...]
     closed: tuple[alerts.AlertLine, ...]
@@ -30,7 +30,7 @@ class AlertsPage:
 
 
 def build_alerts_page(after: str) -> AlertsPage:
-    """One page of alerts. Raises ValueError for a cursor that is none."""
+    """One page of alerts. Raises ValueError for an invalid cursor."""
     page = alerts.list_alerts(after=after)
     url = reverse("alerts")
     return AlertsPage(

@@ -23,7 +23,7 @@ class AuditPage:
 
 
 def build_audit_page(*, after: str, actor: str, refused: bool) -> AuditPage:
-    """One page of the audit. Raises ValueError for a cursor that is none."""
+    """One page of the audit. Raises ValueError for an invalid cursor."""
     page = audit.list_events(after=after, actor=actor, refused_only=refused)
     return AuditPage(page.items, page.next_cursor, actor, refused)
 

@@ -44,7 +44,7 @@ class VolumeBar:
 
 @dataclass(frozen=True, slots=True)
 class DiskPage:
-    """What the disk page shows."""
+    """The values of the disk page."""
 
     volumes: tuple[VolumeBar, ...]
     version: str
@@ -81,7 +81,7 @@ def _draw_volume(line: VolumeLine) -> VolumeBar:
 
 
 def _list_shares(line: VolumeLine) -> list[tuple[str, int]]:
-    """What is drawn of the volume's journals, by name and bytes."""
+    """The parts of a volume's bar: each journal's name and bytes."""
     drawn = [(journal.agent, journal.total_bytes) for journal in line.journals[:_SHOWN]]
     rest = line.journals[_SHOWN:]
     if rest:
@@ -102,7 +102,7 @@ def _describe_journal_growth(line: VolumeLine) -> str:
 
 
 def _describe_volume_growth(line: VolumeLine) -> str:
-    """What else lies on the volume grows and shrinks too: its own slope says when it is full."""
+    """A volume has other files too, so its own growth says when it is full."""
     if line.growth_per_day is None:
         return "too few samples yet to say how the volume fills"
     if line.growth_per_day <= 0:

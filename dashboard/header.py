@@ -58,7 +58,7 @@ class NavItem:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header: where one is, what waits, as whom one is signed in. `index` is None for whoever may not look."""
+    """The header: current page, waiting intents, signed-in person. `index` is None for a person without a role."""
 
     nav: tuple[NavItem, ...] = ()
     waits: str = ""
@@ -68,7 +68,7 @@ class Header:
 
     @property
     def version(self) -> str:
-        """What the pulse's poll compares."""
+        """The value that two polls of the header compare."""
         said = "-".join([*(item.count for item in self.nav if item.counts), "stale" if self.is_stale else "fresh"])
         beat = self.index.beaten_at if self.index else None
         return f"{said}-{clock.text(beat)}" if beat else said
@@ -84,7 +84,7 @@ def build_header(request: HttpRequest) -> Header:
     if user is None or not user.is_authenticated:
         return Header()
     role = role_of(user)
-    # Who may not look is not told how much there is to see.
+    # A person without a role does not learn how much there is to see.
     waits = _count_rows(PendingIntent.objects.filter(state=HELD)) if role else ""
     alerts = _count_rows(Alert.objects.filter(closed_at__isnull=True)) if role else ""
     here = request.resolver_match.url_name if request.resolver_match else ""

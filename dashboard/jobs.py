@@ -31,7 +31,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """What the job's page shows; it polls until the job has ended."""
+    """The values of a job's page. The page polls until the job has ended."""
 
     job: Job
     title: str
@@ -50,7 +50,7 @@ def build_job_page(job: Job, *, reveal: bool) -> JobPage:
 
 
 def show_job_row(job: Job, *, reveal: bool) -> JobPage:
-    """The page around a job's row as it is; `reveal` shows what the provider itself said."""
+    """The page around a job's row as it is; `reveal` shows the provider's own words."""
     said = zlib.crc32(job.sentence.encode("utf-8", "replace"))
     verb = VERBS.get(job.decision)
     step_href = ""
@@ -72,7 +72,7 @@ def show_job_row(job: Job, *, reveal: bool) -> JobPage:
 @require_safe
 @require_role("viewer")
 def show_job(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """Where the job is now; polls until it has ended."""
+    """The page of a job. It polls until the job has ended."""
     found = find_job(job_id)
     if found is None or found.kind == CANARY:
         raise Http404("No such job.")

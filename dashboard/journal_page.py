@@ -91,7 +91,7 @@ def with_journal(
         except JournalUnreadable as error:
             if request.headers.get("HX-Request") == "true":
                 return HttpResponse(status=204)  # what the page shows stays; the next poll tries again
-            # A card in place of a page is an answer; in place of stored bytes, or of what was asked for, it is none.
+            # A card is a good answer in place of a page, but not in place of stored bytes or a posted form.
             is_page = request.method != "POST" and "name" not in kwargs
             is_long = error.kind == "too_big" and "name" in kwargs
             title = "This is too long to hand out here" if is_long else "This journal cannot be read now"

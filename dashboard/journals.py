@@ -53,7 +53,7 @@ def build_journals_page(*, globs: tuple[str, ...], as_root: bool, decides: bool)
 
 
 def _list_shown(line: JournalLine) -> tuple[object, ...]:
-    """What the table tells of a journal. When a file was seen is told only of one that is gone."""
+    """A journal's row of the table. The last-seen time is shown only if the file is gone."""
     told = (line.journal_id, line.path, line.kind, line.sentence, line.hint, line.agent, line.warnings, line.dialect)
     numbers = (line.tasks, line.pending, line.highest_boot, line.file_bytes, line.writer_pid, line.writer_role)
     return *told, *numbers, line.read_at, line.seen_at if line.is_gone else None

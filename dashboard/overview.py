@@ -58,7 +58,7 @@ class StoryLine:
 
 @dataclass(frozen=True, slots=True)
 class OverviewPage:
-    """What the overview shows."""
+    """The values of the overview."""
 
     now: Overview
     tiles: tuple[Tile, ...]

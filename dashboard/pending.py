@@ -40,7 +40,7 @@ class Waiting:
 
     @property
     def recovery(self) -> str:
-        """What recovery would do next, by itself."""
+        """The next action of recovery, if nobody decides."""
         if self.line.state == FOREIGN:
             return "nothing: recovery leaves journals of other makers alone."
         if self.line.needs_person:
@@ -70,7 +70,7 @@ class PendingPage:
 
 
 def build_pending_page(*, decides: bool, reveal: bool, after: str) -> PendingPage:
-    """A page of the pending intents of all journals. Raises ValueError for a cursor that is none."""
+    """A page of the pending intents of all journals. Raises ValueError for an invalid cursor."""
     now = clock.wall()
     page, held, url = list_pending(after=after, limit=LIMIT), queries.count_held(), reverse("pending")
     waiting = tuple(_build_waiting(line, now, decides=decides, reveal=reveal) for line in page.items)

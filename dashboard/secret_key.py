@@ -29,7 +29,7 @@ def make_data_folder(path: Path) -> Path:
 def load_secret_key(folder: Path) -> str:
     """The installation's key, made on the first call. Sessions and queued jobs are signed with it.
 
-    Raises ImproperlyConfigured when others may read the file: whoever knows the key can sign in as anyone.
+    Raises ImproperlyConfigured when others may read the file: with the key, anyone can sign in as anyone.
     """
     path = folder / FILE_NAME
     if not path.exists():

@@ -88,7 +88,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": STEPKEEPER_DATA / "dashboard.db",
         "OPTIONS": {
-            # A deferred transaction that turns into a write fails at once, whatever the timeout; this one waits.
+            # A deferred transaction that turns into a write fails at once, regardless of the timeout. This one waits.
             "transaction_mode": "IMMEDIATE",
             "timeout": 10,
             # Jobs and decisions stand here: FULL, so that a power cut loses none that a page has confirmed.

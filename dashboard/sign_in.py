@@ -42,7 +42,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """The one-time link: GET shows a button and uses nothing up (previews and prefetches open links too)."""
+    """The one-time link. GET shows a button and uses nothing up, because previews open links too."""
     if request.method == "POST":
         with transaction.atomic():  # a link is used up only by whom it let in
             user = login_link.use_link(token)

@@ -49,7 +49,7 @@ def use_link(token: str) -> User | None:
 
 
 def link_owner(token: str) -> User | None:
-    """Whom a link was made for, used up or not; for the audit."""
+    """The person a link was made for, also if it is used up; for the audit."""
     link = LoginLink.objects.select_related("user").filter(token_sha256=_hash(token)).first()
     return link.user if link else None
 
@@ -65,7 +65,7 @@ def user_for(name: str, *, role: Role | None) -> User:
 
 
 def link_command() -> str:
-    """What to type for another link, to the same data folder and port as this process has."""
+    """The command that makes another link, for this process's data folder and port."""
     given = [f"{name}={shlex.quote(os.environ[name])} " for name in ("STEPKEEPER_DATA", "PORT") if os.environ.get(name)]
     program = (sys.executable, str(settings.BASE_DIR / "manage.py"))
     return f"{''.join(given)}{' '.join(map(shlex.quote, map(_short, program)))} login-link"

@@ -16,7 +16,7 @@ _AT_ONCE = 500  # rows a statement: SQLite takes only so many values
 
 
 def record_writer(journal: JournalFile) -> bool:
-    """Who writes the journal now, into its row. True when that changed."""
+    """Record in the journal's row which process writes it now. True if that changed."""
     writer = writer_lock.find_holder(Path(journal.path))
     pid, role = (writer.pid, writer.role[:16]) if writer is not None else (None, "")
     if (pid, role) == (journal.writer_pid, journal.writer_role):

@@ -27,7 +27,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """What an offer depends on, from the journal or from the index."""
+    """The facts that an offer depends on, from the journal or from the index."""
 
     effect: str
     transport: str
@@ -38,7 +38,7 @@ class StepFacts:
 
 
 def offer_for(place: StepFacts) -> Offer:
-    """What works for a pending step of ours. Pure."""
+    """The decisions that work for a pending step of our own journals. Pure."""
     if place.hold_reason == "diverged" and place.task_status not in ENDED:
         why = "the handler's code asks for another step than the journal holds."
         return Offer(no_replay=f"Nothing to approve: {why}", no_query=f"Nothing to ask: {why}")

@@ -10,7 +10,7 @@ from journal import clock, codec
 from journal.errors import InvalidArguments, StepkeeperError
 from journal.models import DecisionKind
 
-# What this version's writer applies to a step.
+# The decisions that this version's writer applies to a step.
 KINDS: Final[tuple[DecisionKind, ...]] = ("replay", "mark_committed", "mark_not_applied", "abandon")
 REASON_LENGTH = 2000
 REFERENCE_LENGTH = 500
@@ -19,7 +19,7 @@ OUTPUT_LENGTH = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class StepBinding:
-    """What the person was shown: the writer refuses a decision about anything else."""
+    """The facts that the person was shown. The writer refuses a decision about anything else."""
 
     key: str
     payload_sha256: str
@@ -35,7 +35,7 @@ class BadDecision(StepkeeperError):
 
 
 class OtherDecision(BadDecision):
-    """Another decision about the same step is on its way; what was asked for now would contradict it."""
+    """Another decision about the same step is on its way, and the new one would contradict it."""
 
 
 def parse_kind(text: str) -> DecisionKind:
@@ -55,7 +55,7 @@ def check_reason(reason: str) -> None:
 
 
 def check_decision(kind: DecisionKind, *, reason: str, output_json: str, reference: str) -> str:
-    """Check what was typed; returns the output in its stored form. Raises BadDecision naming the field."""
+    """Check a person's input; returns the output in its stored form. Raises BadDecision naming the field."""
     if kind not in KINDS:
         raise BadDecision(f"Decision {kind!r}: not one of {', '.join(KINDS)}.", field="kind")
     check_reason(reason)

@@ -92,6 +92,6 @@ class Script:
 
     @property
     def held(self) -> int:
-        """How many requests are held now."""
+        """The number of requests that are held now."""
         with self._changed:
             return self._held

@@ -67,11 +67,11 @@ class DemoServer:
         self.script.next(Fault.from_dict(fault))
 
     def effects(self, key: str | None = None) -> list[Effect]:
-        """What really happened here, of one key or of all."""
+        """The effects of this server, of one key or of all."""
         return self.ledger.effects(key)
 
     def requests(self, method: str | None = "POST") -> list[Received]:
-        """What came in; without `method=None` only the requests that could change something."""
+        """The requests that arrived; without `method=None` only those that could change something."""
         return [received for received in self.ledger.requests(method) if received.path != "/control"]
 
     def answer(self, received: Received) -> Answer | None:

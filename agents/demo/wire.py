@@ -55,7 +55,7 @@ class Listener(ThreadingHTTPServer):
             thread.join(2.0)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        # A caller killed in mid-request is what the demo is about; nothing is wrong with the server.
+        # The demo kills callers during a request, so a lost connection is no fault of the server.
         pass
 
 

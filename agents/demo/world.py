@@ -67,7 +67,7 @@ class World:
         self._stack.close()
 
     def environment(self, agent: str) -> dict[str, str]:
-        """What this agent's daemon is told, and no more: a secret goes only to whoever uses it."""
+        """The environment of this agent's daemon. A secret goes only to the agent that uses it."""
         own = {
             PULLS: {"DEMO_FORGE_URL": self.forge.url, "FORGE_TOKEN": self.forge.secret},
             COMMITS: repository.ENVIRONMENT,

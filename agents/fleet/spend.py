@@ -112,7 +112,7 @@ def spend_table(cut: Cut, over: Range = "24h") -> SpendTable:
 
 
 def spend_today() -> SpendRow:
-    """What the day has cost and saved so far, the day being one of the configured time zone."""
+    """The cost and savings of the day so far, in the configured time zone."""
     found = SpendHour.objects.filter(hour__gte=_day(clock.wall())).aggregate(**_sums())
     return _row("today", {name: found[f"s_{name}"] for name in _SUMMED})
 

@@ -12,7 +12,7 @@ from journal.models import Decision, Step
 
 
 def expired_approval(step: Step, now: datetime) -> Decision | None:
-    """The approval that expired unused; None where there is none, or it can still be used."""
+    """The approval that expired unused; None if there is none, or if it can still be used."""
     decision = step.decision
     if decision is None or decision.expires_at is None or decision.expires_at > now:
         return None
@@ -25,6 +25,6 @@ def without_expired_approval(step: Step, now: datetime) -> Step:
 
 
 def expiry_sentence(step: Step, now: datetime) -> str:
-    """What became of the approval, in words; empty where none expired."""
+    """The end of the approval, in words; empty if none expired."""
     decision = expired_approval(step, now)
     return f"The approval by {decision.actor} expired before anything was sent." if decision else ""

@@ -60,7 +60,7 @@ class Price:
 
 
 def price_call(call: ModelCall) -> tuple[Tokens, Price]:
-    """What one stored response used, without impossible counts, and its price at the time it was made."""
+    """The usage of one stored response, without impossible counts, and its price at the time of the call."""
     reported = (call.in_uncached, call.in_cache_read, call.in_cache_write, call.out_visible, call.out_reasoning)
     possible = [count if count is None or abs(count) <= _MOST_TOKENS else None for count in reported]
     tokens = Tokens(*possible)
@@ -109,7 +109,7 @@ def _usage(tokens: Tokens) -> genai_prices.Usage:
 
 
 def _doubt(info: ModelInfo, rates: ModelPrice, tokens: Tokens, tier: str, at: datetime) -> str:
-    """Where the package answers although it does not know."""
+    """Why a price of the package may be wrong; empty if it is not in doubt."""
     if tier and not any(
         variant.when == {"service_tier": tier} and (variant.constraint is None or variant.constraint.active(at))
         for variant in info.price_variants or ()

@@ -54,7 +54,7 @@ def _carry_out(job: Job) -> None:
         end_job(job, REFUSED, f"Refused: {why_not} Nothing was sent.")
         return
     if job.kind == QUERY_STATUS:
-        # Once it was asked, what was answered may have changed the step already, also where a kill left it unmarked.
+        # Once the provider was asked, its answer may have changed the step already, even if a kill left no mark of it.
         asked = job.posted_at is not None or job.result
         if not asked and (why_not := status_query.why_outdated(job, journal)):
             end_job(job, REFUSED, f"Refused: {why_not} Nothing was asked.")
@@ -69,7 +69,7 @@ def _carry_out(job: Job) -> None:
 
 
 def _unfit(journal: JournalFile) -> str:
-    """Why nothing may be written beside what lies at the journal's path; empty where it is what was decided about."""
+    """Why no message may be written beside this file; empty if the file is the journal that the decision is about."""
     # Raises for a path outside the globs, before anything is written beside it.
     found = discovery.reader_for(journal).state
     if found.readable and journal.uuid and found.uuid != journal.uuid:
@@ -101,7 +101,7 @@ def _post_decision(job: Job, journal: JournalFile) -> None:
 
 
 def _take_in(job: Job, journal: JournalFile) -> None:
-    """Be the writer if nobody else is; otherwise whoever is takes the message in."""
+    """Become the writer if the lock is free; otherwise the present writer applies the message."""
     from journal.settle import visit
 
     lines: list[str] = []

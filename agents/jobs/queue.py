@@ -126,14 +126,14 @@ def send_canary(*, watching_since: datetime | None = None) -> None:
 
 
 def sweep_jobs() -> None:
-    """End what is over, follow what waits, put back into the queue what kills took out of it. Called by watch."""
+    """End expired jobs, follow waiting ones, and queue again the jobs that a killed worker lost. Watch calls it."""
     end_overdue_jobs()
     for job in (*requeue_lost_jobs(), *follow_waiting_jobs()):
         _enqueue(job)
 
 
 def count_queued() -> int:
-    """How many entries the queue holds."""
+    """The number of entries in the queue."""
     return int(OrmQ.objects.count())
 
 
@@ -176,7 +176,7 @@ def _message_id(given: str) -> str:
 
 
 def _check(wanted: Job, journal: JournalFile) -> None:
-    """Refuse what no writer could take; an output gets its stored form."""
+    """Refuse a message that no writer could take; an output gets its stored form."""
     if wanted.kind not in (DECISION, QUERY_STATUS):
         raise BadDecision(f"Job {wanted.kind!r}: not one of {DECISION}, {QUERY_STATUS}.", field="kind")
     if why := journal.undecidable:

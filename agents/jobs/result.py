@@ -78,7 +78,7 @@ def _end_unread(job: Job, error: JournalUnreadable) -> None:
 
 
 def end_overdue_jobs() -> None:
-    """End the jobs that nobody will carry out any more: their time is over, or each attempt killed its worker."""
+    """End the jobs that no worker will carry out: their time is over, or each attempt killed its worker."""
     for job in states.late_jobs():
         expire_job(job)
     for job in give_up_jobs():
@@ -86,7 +86,7 @@ def end_overdue_jobs() -> None:
 
 
 def waiting_sentence(pid: int | None, role: str | None) -> str:
-    """Whom a posted message waits for."""
+    """The process that a posted message waits for, in words."""
     who = "the agent" if role in ("agent", None, "unknown") else f"the {role}"
     return f"Waiting for {who} (pid {pid})." if pid is not None else f"Waiting for {who}."
 
@@ -163,7 +163,7 @@ def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decisi
 
 
 def _refused(why: str, at: str) -> tuple[str, str]:
-    """The state and the sentence of what the journal's writer refused, at once or after it had taken it in."""
+    """The state and the sentence of a message that the journal's writer refused, at once or later."""
     why = why.rstrip(".")
     if why.startswith("expired before"):
         return EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}"
@@ -225,7 +225,7 @@ def follow_question(job: Job, journal: JournalFile) -> None:
 
 
 def _said(job: Job) -> str:
-    """What the provider said; how recovery went on by it stands below."""
+    """The provider's answer. The next lines of the page show what recovery did with it."""
     return job.result.partition("\n")[0]
 
 

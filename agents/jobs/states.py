@@ -22,7 +22,7 @@ from agents.models.job import (
 )
 from journal import clock
 
-# A worker that dies takes its job with it; whoever kills the second one shall not kill a third.
+# A job that killed two workers is given up, so that it does not kill a third.
 MOST_ATTEMPTS = 2
 # Twice the queue's own timeout: a job still running after that has no process any more.
 LEASE = timedelta(seconds=120)
@@ -81,7 +81,7 @@ def requeue_job(job: Job) -> bool:
 
 
 def late_jobs(*, job_id: UUID | None = None) -> list[Job]:
-    """The queued jobs, or this one, whose time is over: nobody can claim them any more."""
+    """The queued jobs, or this one, whose time is over, so that no worker can claim them."""
     found = _jobs().filter(state=QUEUED, expires_at__lte=clock.wall())
     return list((found.filter(uuid=job_id) if job_id else found).order_by("created_at")[:200])
 

@@ -20,7 +20,7 @@ from journal.providers.parse import read_stored_profile
 from journal.providers.profile import Profile
 from journal.reader import Reader
 
-# What was taken in in time may be answered a little later than the question expires.
+# A question that was taken in time may be answered a little after it expires.
 PATIENCE = timedelta(minutes=1)
 _DETAIL = 2000  # characters kept of a provider's answer beside the evidence itself
 _WORDS: dict[Answer, str] = {
@@ -66,7 +66,7 @@ def why_not_asked(job: Job, journal: JournalFile) -> str:
     attempts = reader.attempts(step.task_id, step.step_index)
     if why_not := _outdated(job, step, attempts):
         return why_not
-    # One of the dispatches that were shown: it was in flight when the question was taken in too.
+    # One of the attempts that the page showed. It was in flight too when the question was taken.
     return "An attempt of the step is in flight: nobody asks before it ends." if _in_flight(attempts, journal) else ""
 
 

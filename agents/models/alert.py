@@ -14,7 +14,7 @@ class Alert(models.Model):
     """One stretch of time in which something was wrong; open while `closed_at` is NULL."""
 
     kind = models.CharField(max_length=32)  # disk, wal, journal, intent, worker
-    subject = models.CharField(max_length=1024)  # what it is about, stable while it is open
+    subject = models.CharField(max_length=1024)  # the thing that is wrong; stable while the alert is open
     journal = models.ForeignKey(JournalFile, null=True, blank=True, on_delete=models.SET_NULL, related_name="alerts")
     level = models.CharField(max_length=16, choices=((WARNING, "warning"), (CRITICAL, "critical")))
     sentence = models.TextField()

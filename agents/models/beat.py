@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Beat(models.Model):
-    """The last sign of life of one part; a part that has not beaten lately does not work, whatever `ps` shows."""
+    """The last sign of life of one part. A part without a recent sign does not work, even if `ps` shows it."""
 
     name = models.CharField(max_length=40, primary_key=True)
     beaten_at = models.DateTimeField()

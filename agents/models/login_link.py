@@ -7,7 +7,7 @@ from django.db import models
 
 
 class LoginLink(models.Model):
-    """A one-time way in. Only the token's hash is kept: whoever reads the database cannot sign in with it."""
+    """A one-time sign-in link. Only the token's hash is stored: it does not let a reader of the database sign in."""
 
     token_sha256 = models.CharField(max_length=64, unique=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_links")

@@ -6,7 +6,7 @@ from django.db import models
 
 from agents.models.journal_file import JournalFile
 
-# Who must act, in one word: nobody (its agent is at it), time, recovery, a person, or its own maker's agent.
+# Who must act next, in one word: its running agent, time, recovery, a person, or another maker's agent.
 IN_FLIGHT = "in_flight"
 WAITING = "waiting"
 UNRESOLVED = "unresolved"

@@ -8,7 +8,7 @@ from agents.models.journal_file import JournalFile
 
 
 class Volume(models.Model):
-    """One mounted file system, with its newest reading and what the last day says of the next ones."""
+    """One mounted file system, with its newest sample and the forecast from the last day."""
 
     mount = models.CharField(max_length=1024, unique=True)
     free_bytes = models.BigIntegerField()

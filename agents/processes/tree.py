@@ -70,7 +70,7 @@ def reap_children() -> list[tuple[int, int]]:
 
 
 def descendants(pid: int | None = None) -> list[psutil.Process]:
-    """Every process below `pid` (default: this one), dead ones that nobody has reaped yet left out."""
+    """Every process below `pid` (default: this one), without dead ones that are not reaped yet."""
     with contextlib.suppress(psutil.NoSuchProcess):
         below = psutil.Process(pid).children(recursive=True)
         return [process for process in below if _is_alive(process)]

@@ -43,7 +43,7 @@ class Binding:
 
 
 def load_lifetime() -> float:
-    """How long a decision lives, in seconds."""
+    """The lifetime of a decision, in seconds."""
     return float(settings.STEPKEEPER_DECISION_TTL)
 
 
@@ -90,7 +90,7 @@ def unseal_binding(text: str) -> Binding:
 
 
 def find_changes(binding: Binding, *, key: str, payload_sha256: str, dispatches: int, status: str) -> tuple[str, ...]:
-    """What has changed since the page was shown, one sentence each; empty where it still holds."""
+    """The changes since the page was shown, one sentence each; empty if there are none."""
     found: list[str] = []
     if status != "pending":
         found.append(f"The step is not pending any more: it is {status}.")

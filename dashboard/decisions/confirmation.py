@@ -33,7 +33,7 @@ from journal.reader.snapshot import StepSnapshot
 
 @dataclass(frozen=True, slots=True)
 class DecisionPage:
-    """What a person is bound to when they press the button."""
+    """The facts that a person is bound to when they press the button."""
 
     journal_id: int
     agent: str
@@ -62,7 +62,7 @@ class DecisionPage:
 
     @property
     def destination(self) -> str:
-        """Where the bytes go, in words."""
+        """The destination of the bytes, in words."""
         return self.request.host if self.request else f"the tool {self.step.tool_name}"
 
     @property
@@ -83,7 +83,7 @@ class DecisionPage:
 
 
 def bind_decision(opened: Opened, found: StepSnapshot, step: Step, kind: str, *, user_id: int) -> Binding:
-    """What a page made now binds its decision to."""
+    """The binding of a page that is made now."""
     return make_binding(
         journal_id=opened.file.pk,
         task_id=step.task_id,
@@ -147,12 +147,12 @@ class Question:
 
     @property
     def whom(self) -> str:
-        """Who is asked, for a button."""
+        """The name of the service or tool that is asked, for a button."""
         return find_url_host(self.url) if self.method else "its agent"
 
 
 def build_question(step: Step, profile: Profile | None, request: FrozenRequest | None) -> Question | None:
-    """What would be asked now; None where nobody can be asked."""
+    """The status check that would be made now; None if none is possible."""
     if profile is None or profile.status is None:
         return None
     if request is None or profile.status.by_tool:

@@ -20,7 +20,7 @@ class AttemptLine:
     detail: str
 
 
-# What an attempt's kind means, as a sentence after "because".
+# The meaning of each kind of attempt, as a sentence after "because".
 _WHY = {
     "no_outcome": "A dispatch mark is on disk and nothing after it: the process ended in between.",
     "dns": "The host's name did not resolve: no connection existed.",

@@ -19,7 +19,7 @@ READ = 1_000_000  # the reader's cap: longer cells come as a preview
 
 @dataclass(frozen=True, slots=True)
 class ShownPayload:
-    """One stored text. `shown` is what the page prints of it; empty for people who may not see payloads."""
+    """One stored text. `shown` is the printed part; it is empty for people who may not see payloads."""
 
     name: str
     title: str
@@ -90,7 +90,7 @@ def build_payload(
 
 
 def encode_text(text: str) -> bytes:
-    """The bytes a text was read from; what was no UTF-8 comes back as it was."""
+    """The bytes a text was read from; bytes that are not UTF-8 come back unchanged."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -44,7 +44,7 @@ def build_group(opened: Opened, branch: Branch, axis: Axis, *, reveal: bool) -> 
         made,
         steps,
         *_sum_spent(opened, task, content),
-        # A step that was refused before it was written leaves its index unused: there is one more, whatever the count.
+        # A step that was refused before it was written leaves its index unused, so the last index can exceed the count.
         more=max(steps - len(made), 1) if branch.depth and content.more else 0,
     )
 
@@ -57,7 +57,7 @@ def derive_task_state(task: TaskRow, opened: Opened) -> str:
 
 
 def sum_costs(groups: tuple[Group, ...]) -> Money:
-    """What several groups cost together."""
+    """The cost of several groups together."""
     costs = [group.cost for group in groups if group.cost is not None]
     amounts = [cost.amount for cost in costs if cost.amount is not None]
     unpriced = sum(cost.unpriced_calls for cost in costs)
@@ -65,12 +65,12 @@ def sum_costs(groups: tuple[Group, ...]) -> Money:
 
 
 def _count_steps(task: TaskRow, content: TaskSteps) -> int:
-    """How many steps the task has; where they are more than a page, as the journal counts them."""
+    """The number of the task's steps. If they fill more than a page, the journal counts them."""
     return len(content.steps) if content.whole else max(task.steps or 0, len(content.steps))
 
 
 def _sum_spent(opened: Opened, task: TaskRow, content: TaskSteps) -> tuple[int | None, Money | None]:
-    """What the whole task used and cost; None where another maker's journal does not say."""
+    """The usage and cost of the whole task; None for another maker's journal."""
     if opened.file.is_foreign:
         return None, None
     if not content.whole and (line := queries.find_task(opened.file.pk, task.task_id)):

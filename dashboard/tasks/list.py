@@ -54,7 +54,7 @@ class TasksPage:
 
 
 def build_tasks_page(form: TaskFilter, *, reveal: bool) -> TasksPage:
-    """The page a filter asks for; raises ValueError for a cursor that is none. `reveal` shows messages of failures."""
+    """The page a filter asks for; raises ValueError for an invalid cursor. `reveal` shows messages of failures."""
     agent, status, text, after = (form.value(name) for name in ("agent", "status", "text", "after"))
     kept = {name: value for name, value in (("agent", agent), ("status", status), ("text", text)) if value}
     refused = form.refusal()

@@ -26,7 +26,7 @@ class Usage:
 
 
 def sum_usage(calls: Iterable[ModelCall]) -> Usage:
-    """What these calls used and cost; a call that cannot be priced makes the sum "at least"."""
+    """The usage and cost of these calls; a call that cannot be priced makes the sum "at least"."""
     amount, unpriced, priced, count = Decimal(0), 0, 0, 0
     tokens_in: int | None = None
     tokens_out: int | None = None

@@ -108,7 +108,7 @@ def when(moment: datetime | None) -> SafeString:
 
 @register.simple_tag
 def key_window(text: str, until: datetime | None) -> SafeString:
-    """What is known of a key's window; how long it is still safe is counted down by the page itself."""
+    """A key's window in words. The page itself counts the remaining time down."""
     return mark_line(text, 200) if until is None else _time(until, text, "key")
 
 
@@ -150,7 +150,7 @@ def hash(value: str | None, name: str = "hash") -> SafeString:
 
 @register.inclusion_tag("_empty.html")
 def empty_state(page: str) -> dict[str, EmptyState]:
-    """What a page says while it has nothing to show."""
+    """The text of an empty page."""
     return {"empty": find_empty_state(page)}
 
 
@@ -168,7 +168,7 @@ def block(value: object) -> SafeString:
 
 @register.filter
 def typed(value: object, limit: int | None = None) -> SafeString:
-    """What a person typed, or several lines that were said: its line breaks stay. For an element of class `typed`."""
+    """A person's text, or a text of several lines: its line breaks stay. For an element of class `typed`."""
     return mark_block("" if value is None else str(value).replace("\r\n", "\n"), limit)
 
 

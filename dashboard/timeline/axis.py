@@ -149,7 +149,7 @@ def _choose_folds(merged: Sequence[Interval], gaps: Sequence[Interval]) -> list[
     folded: list[Interval] = []
     for gap in sorted(gaps, key=lambda gap: gap[0] - gap[1])[:MAX_FOLDS]:
         length = gap[1] - gap[0]
-        # Where nothing has a length (a table without attempts), only a gap longer than all the rest folds.
+        # If no step has a length (a table without attempts), only a gap longer than all the rest folds.
         if length > (busy * _FOLD_OVER_BUSY if busy > 0 else max(rest - length, 0.0)):
             folded.append(gap)
             rest -= length

@@ -57,7 +57,7 @@ def measure_spans(
 
 
 def measure_duration(step: Step, attempts: Sequence[Attempt], spans: Sequence[Span]) -> float | None:
-    """How long a step took: its attempts together, however many boots they lie in; without any, the step itself.
+    """The duration of a step: its attempts together, over all boots; without attempts, the step itself.
 
     None where no time was measured.
     """
@@ -67,7 +67,7 @@ def measure_duration(step: Step, attempts: Sequence[Attempt], spans: Sequence[Sp
 
 
 def _find_boot_ends(boots: Sequence[Boot]) -> dict[int, datetime | None]:
-    """When each boot was over: its end, or where nobody saw it the start of the next."""
+    """The end of each boot. If no process recorded it, the start of the next boot."""
     ordered = sorted(boots, key=lambda boot: boot.boot)
     return {
         boot.boot: boot.ended_at or (successor.started_at if successor else None)
@@ -102,6 +102,6 @@ def _find_end(
 ) -> float:
     if duration is not None:
         return started.timestamp() + duration
-    # What was given its verdict after its process had ended, by a person or a later boot, ended with the process.
+    # An attempt that got its verdict after its process had ended (from a person or a later boot) ended with it.
     known = [moment for moment in (ended, now if boot == live else ends.get(boot)) if moment is not None]
     return max(started, min(known, default=started)).timestamp()

@@ -47,7 +47,7 @@ def require_role(least: Role) -> Callable[[View[P]], View[P]]:
 
 
 def _audit_refusal(request: HttpRequest, least: Role, target: Mapping[str, object]) -> None:
-    """Who was refused what: the page, and the journal, task and step its address names."""
+    """The audit line of a refusal: the person, the page, and the journal, task and step of its address."""
     index, journal = target.get("step_index"), target.get("journal")
     audit.record_refusal(
         "open",

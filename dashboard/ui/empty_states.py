@@ -76,7 +76,7 @@ EMPTY_STATES: dict[str, EmptyState] = {
 
 
 def find_empty_state(page: str) -> EmptyState:
-    """What this page says while it has nothing to show."""
+    """The text of this page while it is empty."""
     state = EMPTY_STATES[page]
     if not state.command.startswith(_LOGIN_LINK):
         return state

@@ -71,7 +71,7 @@ def _format_two_units(whole: int, big: int, big_name: str, small: int, small_nam
 
 
 def format_age(moment: datetime | None, now: datetime) -> str:
-    """How long ago, or how far ahead, in words."""
+    """The time since or until a moment, in words."""
     if moment is None:
         return "at an unknown time"
     seconds = (now - moment).total_seconds()
@@ -121,7 +121,7 @@ def format_cost(cost: Money | None) -> str:
 
 
 def format_number(count: int | None) -> str:
-    """A whole number with thousands' commas; what is not known is a dash, not a zero."""
+    """A whole number with thousands' commas; an unknown number is a dash, not a zero."""
     return "—" if count is None else f"{count:,}"
 
 
@@ -131,7 +131,7 @@ def format_count(count: int, one: str, many: str | None = None) -> str:
 
 
 def describe_key_window(text: str, left: float | None) -> str:
-    """How long a provider surely knows a key: what is left of its window, else what is known about it."""
+    """How long a provider surely knows a key: the rest of its window, or why there is none."""
     if left is None:
         return text or "unknown: nothing says how long the key is kept"
     return (

@@ -19,7 +19,7 @@ _TOO_LONG = {"max_length": "At most %(limit_value)d characters are searched for;
 
 
 class TaskFilter(forms.Form):
-    """The tasks page's filter. What the URL holds beyond it is ignored, and so is a status that is none."""
+    """The tasks page's filter. Other parameters of the URL and unknown statuses are ignored."""
 
     agent = forms.CharField(required=False, max_length=200, error_messages=_TOO_LONG)
     status = forms.ChoiceField(required=False, choices=[("", "any status"), *((word, word) for word in STATES)])
@@ -106,7 +106,7 @@ def choose_form(kind: str) -> type[ReasonForm]:
 
 
 def parse_cursor_index(text: str | None) -> int:
-    """The step index after which a page starts; -1 for anything that is none."""
+    """The step index after which a page starts; -1 for an invalid cursor."""
     if text is None or not text.isascii() or not text.isdigit() or len(text) > 19:
         return -1
     return min(int(text), _HIGHEST)

@@ -60,5 +60,5 @@ def make_page_href(url: str, after: str) -> str:
 
 
 def digest_shown(*told: object) -> str:
-    """What a poll compares: everything the part tells."""
+    """The digest of everything that the part shows; two polls compare it."""
     return f"{zlib.crc32(repr(told).encode('utf-8', 'backslashreplace')):x}"
