@@ -5,14 +5,12 @@ One instance a data folder. Nothing that goes wrong with one journal, and no loc
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
 import sqlite3
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, close_old_connections, connection
@@ -27,8 +25,9 @@ from agents.jobs import queue
 from agents.jobs.queue import send_canary
 from agents.models import IndexedTask, JournalFile
 from agents.models.journal_file import VANISHED
+from agents.processes.lock import hold_folder
 from journal import clock
-from journal.errors import JournalUnreadable, StepkeeperError
+from journal.errors import JournalUnreadable
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +44,6 @@ SWEEP_AT_MOST = 8.0
 BATCHES = 5
 # A file written this lately may be written again within the same tick of its clock.
 _SETTLED_NS = 50_000_000
-
-
-class AlreadyWatching(StepkeeperError):
-    """Another watch runs on this data folder."""
 
 
 class Watch:
@@ -74,7 +69,7 @@ class Watch:
 
     def run(self) -> None:
         """Until `stop`; it returns within a second of that, or as soon as the query at hand ends."""
-        lock = hold(settings.STEPKEEPER_DATA)
+        lock = hold_folder(settings.STEPKEEPER_DATA, "watch loop")
         try:
             self._do("forget the signs of life of an earlier run", health.forget_beats)
             while not self._stopped:
@@ -228,23 +223,6 @@ def _sync_less() -> None:
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA synchronous = NORMAL")
-
-
-def hold(folder: Path) -> int:
-    """Take the data folder's watch lock. Raises AlreadyWatching with the holder's pid."""
-    descriptor = os.open(folder / "watch.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pid = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "another process"
-        os.close(descriptor)
-        raise AlreadyWatching(
-            f"Data folder {folder}: watched by pid {pid}.",
-            hint="Stop that one; two would count nothing twice, but help nobody.",
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
 
 
 def _is_settled(stamp: str) -> bool:

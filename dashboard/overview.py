@@ -14,9 +14,8 @@ from django.views.decorators.http import require_safe
 
 from agents.fleet.queries import load_overview
 from agents.fleet.summaries import AgentLine, Overview, TaskLine
-from agents.models import JournalFile
 from agents.states import AgentState
-from dashboard.ui.access import can_decide, can_see_payloads, require_role
+from dashboard.ui.access import can_see_payloads, require_role
 from dashboard.ui.format import format_cost, format_count, format_size
 from dashboard.ui.render import page_or_part
 
@@ -39,21 +38,10 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """One agent; in the demo with its kill button and its story."""
+    """One agent, linked to its tasks."""
 
     line: AgentLine
     href: str
-    kill_href: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoryLine:
-    """The demo's sentence about one agent, linked to the page that shows it."""
-
-    agent: str
-    text: str
-    href: str
-    waits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +51,8 @@ class OverviewPage:
     now: Overview
     tiles: tuple[Tile, ...]
     agents: tuple[AgentRow, ...]
-    story: tuple[StoryLine, ...]
     recent: tuple[TaskLine, ...]
-    demo: bool
+    demo: bool  # whether the demo has its slot in the table of agents
     version: str
     reveal: bool
 
@@ -82,21 +69,18 @@ class OverviewPage:
         return f"{format_count(self.now.journals_bad, 'journal')} cannot be read"
 
 
-def build_overview_page(*, decides: bool, reveal: bool) -> OverviewPage:
-    """The fleet as the index knows it, with the demo's story where the demo runs."""
+def build_overview_page(*, reveal: bool) -> OverviewPage:
+    """The fleet as the index knows it."""
     now = load_overview()
-    demo = bool(settings.STEPKEEPER_DEMO)
-    story = _build_story() if demo else ()
     agents = tuple(
         AgentRow(
             line,
             f"{reverse('tasks')}?{urlencode({'agent': line.agent})}",
-            reverse("kill", args=[line.agent]) if demo and decides and line.agent in _list_demo_agents() else "",
         )
         for line in now.agents[:MOST_AGENTS]
     )
     tiles = _build_tiles(now)
-    return OverviewPage(now, tiles, agents, story, now.recent, demo, _digest_overview(now, tiles, story), reveal)
+    return OverviewPage(now, tiles, agents, now.recent, settings.STEPKEEPER_DEMO, _digest_overview(now, tiles), reveal)
 
 
 def _build_tiles(now: Overview) -> tuple[Tile, ...]:
@@ -122,32 +106,9 @@ def _build_tiles(now: Overview) -> tuple[Tile, ...]:
     )
 
 
-def _build_story() -> tuple[StoryLine, ...]:
-    # The demo is not there where it does not run: it is imported only then.
-    from agents.demo import story
-
-    told = story.sentences()
-    known = dict(JournalFile.objects.filter(path__in={one.journal_path for one in told}).values_list("path", "pk"))
-    lines = []
-    for sentence in told:
-        href, journal_id = "", known.get(sentence.journal_path)
-        if journal_id is not None and sentence.task_id is not None:
-            href = reverse("task", args=[journal_id, sentence.task_id])
-            if sentence.step_index is not None and sentence.waits:
-                href = reverse("step", args=[journal_id, sentence.task_id, sentence.step_index])
-        lines.append(StoryLine(sentence.agent, sentence.text, href, sentence.waits))
-    return tuple(lines)
-
-
-def _list_demo_agents() -> tuple[str, ...]:
-    from agents.demo import story
-
-    return story.agents()
-
-
-def _digest_overview(now: Overview, tiles: tuple[Tile, ...], story: tuple[StoryLine, ...]) -> str:
+def _digest_overview(now: Overview, tiles: tuple[Tile, ...]) -> str:
     # Ages move by themselves, and the age of the index stands in the pulse.
-    told = repr((now.sentence, now.agents, now.recent, now.alerts_open, now.journals_bad, tiles, story))
+    told = repr((now.sentence, now.agents, now.recent, now.alerts_open, now.journals_bad, tiles))
     return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
@@ -155,6 +116,6 @@ def _digest_overview(now: Overview, tiles: tuple[Tile, ...], story: tuple[StoryL
 @require_role("viewer")
 def show_overview(request: HttpRequest) -> HttpResponse:
     """The fleet in words first."""
-    page = build_overview_page(decides=can_decide(request.user), reveal=can_see_payloads(request.user))
+    page = build_overview_page(reveal=can_see_payloads(request.user))
     parts = {"overview-now": "overview/_now.html"}
     return page_or_part(request, "overview/page.html", page, parts=parts, version=page.version)

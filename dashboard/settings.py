@@ -6,7 +6,6 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from agents.demo.paths import journals_glob
 from dashboard import environment, secret_key
 
 BASE_DIR = environment.CHECKOUT
@@ -18,7 +17,7 @@ STEPKEEPER_DEMO = environment.DEMO.read()
 STEPKEEPER_DEMO_FOLDER = STEPKEEPER_DATA / "demo"
 # The demo shows its own journals beside the user's, without being asked.
 STEPKEEPER_JOURNALS: tuple[str, ...] = environment.JOURNALS.read() + (
-    (journals_glob(STEPKEEPER_DEMO_FOLDER),) if STEPKEEPER_DEMO else ()
+    (str(STEPKEEPER_DEMO_FOLDER / "journals" / "*.db"),) if STEPKEEPER_DEMO else ()
 )
 STEPKEEPER_PORT = environment.PORT.read()
 STEPKEEPER_SIGN_IN_TTL = environment.SIGN_IN_TTL.read()
@@ -51,6 +50,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_q",
     "agents",
+    "agents.demo",
     "dashboard",
 ]
 

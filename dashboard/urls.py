@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.urls import path, register_converter
+from django.urls import include, path, register_converter
 
 from dashboard.agent_list import show_agents
 from dashboard.alerts import show_alerts
 from dashboard.audit import show_audit
 from dashboard.decisions.views import show_decision, show_question
-from dashboard.demo import kill_agent
 from dashboard.disk import show_disk
 from dashboard.jobs import show_job
 from dashboard.journals import acknowledge_rewind, show_journals
@@ -49,7 +48,7 @@ urlpatterns = [
     path("audit/", show_audit, name="audit"),
     path("journals/", show_journals, name="journals"),
     path("journals/<int:journal>/acknowledge/", acknowledge_rewind, name="acknowledge"),
-    path("demo/kill/<str:agent>/", kill_agent, name="kill"),
+    path("demo/", include("agents.demo.urls")),
     path("pulse/", show_pulse, name="pulse"),
     path("healthz", show_health, name="healthz"),
     path("sign-in/", sign_in, name="sign_in"),

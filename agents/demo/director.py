@@ -10,28 +10,21 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from agents.demo import facts
 from agents.demo.paths import AGENTS, Paths
 from agents.demo.scenes import SCENES, Scene, submit
 from agents.demo.world import World
-from agents.processes.tree import adopt_orphans, end_descendants, reap_children, start_process
+from agents.processes.supervisor import STOP_SIGNALS, Part, Supervisor
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 # One report every ten seconds, so one per agent every thirty; after some minutes half as many.
 REPORT_SECONDS = 10.0
 LIVELY_REPORTS = 36
-# Of the four seconds a stop may take; the rest is for what needs SIGKILL.
+# Of the five seconds that `up` gives the demo to stop; the rest is for what needs SIGKILL.
 _GRACE_SECONDS = 2.5
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class Stopped(BaseException):
-    """A signal asked the director to end."""
 
 
 class Director:
@@ -40,66 +33,49 @@ class Director:
     def __init__(self, folder: Path, *, say: Callable[[str], None]) -> None:
         self._paths = Paths(folder.absolute())
         self._say = say
-        self._running: dict[int, str] = {}
 
     def run(self) -> None:
         """Run until SIGTERM, SIGINT or SIGHUP; nothing it started is left when this returns. Main thread only."""
-        before = {number: signal.signal(number, _stop) for number in _STOPS}
-        adopt_orphans()
-        try:
-            with World(self._paths) as world:
-                try:
-                    for agent in AGENTS:
-                        self._start(agent, world)
-                    self._tell(world)
-                    self._keep_busy(world)
-                finally:
-                    for number in _STOPS:
-                        signal.signal(number, signal.SIG_IGN)
-                    self._end()
-        except Stopped:
-            pass
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        # Before the servers' threads begin, so that only the supervisor's own wait sees these signals.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        with World(self._paths) as world:
+            agents = [Part(agent, self._command(agent, world), self._environment(agent, world)) for agent in AGENTS]
+            supervisor = Supervisor(agents, cwd=CHECKOUT, beats=dict, say=self._say, grace=_GRACE_SECONDS)
+            story = itertools.chain(self._tell(world), self._keep_busy(world))
+            supervisor.run(each_turn=lambda: next(story))
 
-    def _start(self, agent: str, world: World) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "journal",
-            "supervise",
-            "--quiet",
-            "--journal",
-            str(self._paths.journal(agent)),
-        ]
-        command += ["--", sys.executable, "-m", AGENTS[agent], *world.arguments(agent)]
-        pid = start_process(command, env={**os.environ, **world.environment(agent)}, cwd=CHECKOUT)
-        self._running[pid] = agent
+    def _command(self, agent: str, world: World) -> list[str]:
+        journal = str(self._paths.journal(agent))
+        supervise = [sys.executable, "-m", "journal", "supervise", "--quiet", "--journal", journal, "--"]
+        return [*supervise, sys.executable, "-m", AGENTS[agent], *world.arguments(agent)]
 
-    def _tell(self, world: World) -> None:
+    def _environment(self, agent: str, world: World) -> dict[str, str]:
+        return {**os.environ, **world.environment(agent)}
+
+    def _tell(self, world: World) -> Iterator[None]:
+        """The four kills, in steps that never wait: the supervisor takes one step a turn."""
         done = facts.read(self._paths.story)
         scenes = [scene(self._paths, world) for scene in SCENES if scene.kind not in done]
         together = [scene for scene in scenes if scene.kind != facts.AFTER_504]
         for scene in together:
             scene.prepare()
         for scene in together:
-            self._strike(scene)
+            yield from self._strike(scene)
         for scene in scenes:
             if scene not in together:
                 scene.prepare()
-                self._strike(scene)
+                yield from self._strike(scene)
 
-    def _strike(self, scene: Scene) -> None:
-        if scene.strike():
+    def _strike(self, scene: Scene) -> Iterator[None]:
+        if (yield from scene.strike()):
             self._say(f"demo: killed the agent '{scene.agent}' ({scene.kind.replace('_', ' ')})")
         else:
             self._say(f"demo: the moment to kill '{scene.agent}' did not come; its journal says why")
 
-    def _keep_busy(self, world: World) -> None:
+    def _keep_busy(self, world: World) -> Iterator[None]:
         told = False
         for number, agent in enumerate(itertools.cycle(AGENTS)):
-            self._rest(REPORT_SECONDS * (1 if number < LIVELY_REPORTS else 2), world)
+            yield from _rest(REPORT_SECONDS * (1 if number < LIVELY_REPORTS else 2))
             if not self._paths.is_full():
                 submit(self._paths, agent, world.next_report())
             elif not told:
@@ -108,31 +84,11 @@ class Director:
                     f"demo: {self._paths.folder} is full, so no further report comes. Begin anew: make demo-reset"
                 )
 
-    def _rest(self, seconds: float, world: World) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            for pid, _ in reap_children():
-                if (agent := self._running.pop(pid, None)) is not None:
-                    self._start(agent, world)
-            time.sleep(0.5)
 
-    def _end(self) -> None:
-        """End the supervisors, which end their daemons; whatever is left after the grace is killed."""
-        deadline = time.monotonic() + _GRACE_SECONDS
-        for pid in self._running:
-            os.kill(pid, signal.SIGTERM)
-        while self._running and time.monotonic() < deadline:
-            for pid, _ in reap_children():
-                self._running.pop(pid, None)
-            time.sleep(0.02)
-        end_descendants(grace=0.0)
-
-
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    # One stop is enough: a second must not cut the ending short.
-    for each in _STOPS:
-        signal.signal(each, signal.SIG_IGN)
-    raise Stopped
+def _rest(seconds: float) -> Iterator[None]:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        yield
 
 
 def say(sentence: str) -> None:

@@ -23,11 +23,6 @@ AGENTS: Final = {
 FULL = 256 * 2**20
 
 
-def journals_glob(folder: Path) -> str:
-    """The pattern of the demo's journals in its folder."""
-    return str(folder / "journals" / "*.db")
-
-
 class Paths:
     """The files inside one demo folder."""
 

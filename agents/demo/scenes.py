@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import ClassVar
 
 from agents.demo import daemon, facts, repository
@@ -14,6 +14,8 @@ from agents.demo.server import DemoServer
 from agents.demo.world import World
 from journal import clock, post_submit
 
+# Yields until the moment has come (True) or has not come in time (False): nobody waits in here.
+Moment = Generator[None, None, bool]
 HANDLERS = {PULLS: "fix", COMMITS: "note", MESSAGES: "announce"}
 # The mutating step of each of the three handlers: report, plan, act, summary.
 ACTING_STEP = 2
@@ -48,10 +50,10 @@ class Scene(ABC):
         self.set_trap()
         self.task_id = submit(self.paths, self.agent, number)
 
-    def strike(self) -> bool:
+    def strike(self) -> Moment:
         """Kill at the moment and write down that it was done; False where the moment never came."""
         try:
-            if not self.moment():
+            if not (yield from self.moment()):
                 return False
             killed_at = clock.wall()
             pid = daemon.kill(self.paths.journal(self.agent))
@@ -66,7 +68,7 @@ class Scene(ABC):
     def set_trap(self) -> None: ...
 
     @abstractmethod
-    def moment(self) -> bool: ...
+    def moment(self) -> Moment: ...
 
     @abstractmethod
     def open_trap(self) -> None: ...
@@ -82,8 +84,8 @@ class _AppliedAndUnanswered(Scene):
     def set_trap(self) -> None:
         self.server.next(hold_after_apply=True, match=self.mark)
 
-    def moment(self) -> bool:
-        return self.server.script.wait_held(_MOMENT_SECONDS)
+    def moment(self) -> Moment:
+        return (yield from _until(lambda: self.server.script.held > 0))
 
     def open_trap(self) -> None:
         self.server.script.release()
@@ -117,14 +119,14 @@ class After504(Scene):
     def set_trap(self) -> None:
         self.world.forge.next(hold_after_apply=True, status_after_apply=504, match=self.mark)
 
-    def moment(self) -> bool:
+    def moment(self) -> Moment:
         forge = self.world.forge
-        if not forge.script.wait_held(_MOMENT_SECONDS):
+        if not (yield from _until(lambda: forge.script.held > 0)):
             return False
         key = next(effect.key for effect in reversed(forge.effects()) if self.mark.encode() in effect.body)
         forge.next(on="status", match=str(key), hold_before_apply=True)
         forge.script.release()
-        return forge.script.wait_held(_MOMENT_SECONDS)
+        return (yield from _until(lambda: forge.script.held > 0))
 
     def open_trap(self) -> None:
         self.world.forge.script.release()
@@ -138,8 +140,8 @@ class Unrecorded(Scene):
     def set_trap(self) -> None:
         self.paths.commit_gate.touch()
 
-    def moment(self) -> bool:
-        return _until(lambda: self.mark in repository.newest_message(self.paths.repository))
+    def moment(self) -> Moment:
+        return (yield from _until(lambda: self.mark in repository.newest_message(self.paths.repository)))
 
     def open_trap(self) -> None:
         self.paths.commit_gate.unlink(missing_ok=True)
@@ -149,12 +151,12 @@ class Unrecorded(Scene):
 SCENES: tuple[type[Scene], ...] = (MidRequest, Unrecorded, Unanswerable, After504)
 
 
-def _until(condition: Callable[[], bool]) -> bool:
+def _until(condition: Callable[[], bool]) -> Moment:
     deadline = time.monotonic() + _MOMENT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.05)
+        yield
     return True
 
 

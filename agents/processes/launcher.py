@@ -30,8 +30,9 @@ from agents import health
 from agents.access import login_link
 from agents.models import Beat, Job
 from agents.processes.lock import AlreadyRunning, hold_folder
-from agents.processes.supervisor import STOP_SIGNALS, WATCHED, Part, Supervisor, how_it_ended
+from agents.processes.supervisor import STOP_SIGNALS, WATCHED, Part, Supervisor
 from agents.processes.tree import adopt_orphans, die_with_parent, end_descendants, end_tree, reap_children
+from journal.supervise import exit_status
 
 # The front's own limit: the supervisor's 5 s of grace and its kill have passed by then. The promise is 8 s.
 STOP_WITHIN = 6.5
@@ -41,7 +42,7 @@ OWN_FILES = ("dashboard.db", "dashboard.db-wal", "dashboard.db-shm", "secret-key
 
 def forget_data(folder: Path) -> None:
     """Deletes what a dashboard keeps in its data folder, and nothing else. Raises AlreadyRunning."""
-    held = hold_folder(folder)
+    held = hold_folder(folder, "dashboard")
     for name in OWN_FILES:
         path = folder / name
         if path.is_dir() and not path.is_symlink():
@@ -61,7 +62,7 @@ def run_dashboard(*, demo: bool, end_with_parent: bool) -> int:
     if end_with_parent:
         die_with_parent(os.getppid(), signal.SIGTERM)
     try:
-        hold_folder(settings.STEPKEEPER_DATA)
+        hold_folder(settings.STEPKEEPER_DATA, "dashboard")
     except AlreadyRunning as error:
         raise CommandError(str(error)) from None
     check_port(settings.STEPKEEPER_PORT)
@@ -105,7 +106,7 @@ def _wait(supervisor: int) -> int:
             os.kill(supervisor, signal.SIGTERM)
     code = ended[supervisor]
     if code < 0 and deadline is None:
-        print(f"The supervisor ended ({how_it_ended(code)}); everything is stopped.", file=sys.stderr, flush=True)
+        print(f"The supervisor ended ({exit_status.decode(code)}); everything is stopped.", file=sys.stderr, flush=True)
     end_descendants(grace=0.0 if deadline is not None else 1.0)
     return 0 if deadline is not None else abs(code)
 

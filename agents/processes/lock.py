@@ -1,4 +1,4 @@
-"""The lock that allows one running dashboard per data folder."""
+"""The lock files of a data folder: one running dashboard, and one watch loop, at a time."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ import fcntl
 import os
 import time
 from pathlib import Path
+from typing import Literal
 
 import psutil
+
+from journal.errors import StepkeeperError
 
 # A dashboard whose parent was killed stops within this time; until then its successor waits instead of refusing.
 STOPPING = 8.0
 
 
-class AlreadyRunning(Exception):
-    """Another dashboard holds the data folder; `pid` is the one to stop, None where it cannot be told."""
+class AlreadyRunning(StepkeeperError):
+    """Another process holds the lock; `pid` is the process to stop, None where nobody can tell."""
 
-    def __init__(self, folder: Path, pid: int | None) -> None:
+    def __init__(self, folder: Path, program: str, pid: int | None) -> None:
         who = f"pid {pid}" if pid is not None else "another process"
-        super().__init__(
-            f"'{folder}' is in use: its dashboard runs as {who}. "
-            "Stop that one, or set STEPKEEPER_DATA to another folder."
-        )
+        hint = "Stop that process, or set STEPKEEPER_DATA to another folder."
+        super().__init__(f"'{folder}' is in use: its {program} runs as {who}.", hint=hint)
         self.pid = pid
 
 
-def hold_folder(folder: Path) -> int:
-    """Takes the folder until the last process holding the returned descriptor ends; no stale file can block it.
+def hold_folder(folder: Path, program: Literal["dashboard", "watch loop"]) -> int:
+    """Take the folder for this program until the last process that holds the returned descriptor ends.
 
-    Raises AlreadyRunning at once when the holder lives, or after it had its time to stop when it was killed.
+    A file that a killed process left behind blocks nobody. Raises AlreadyRunning at once when the holder lives, and
+    after STOPPING seconds when the holder was killed and its children are still stopping.
     """
-    descriptor = os.open(folder / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    name = {"dashboard": "up.lock", "watch loop": "watch.lock"}[program]
+    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + STOPPING
     while True:
         try:
@@ -40,7 +43,7 @@ def hold_folder(folder: Path) -> int:
             pid = _written_pid(descriptor)
             if (pid is not None and _runs(pid)) or time.monotonic() > deadline:
                 os.close(descriptor)
-                raise AlreadyRunning(folder, pid) from None
+                raise AlreadyRunning(folder, program, pid) from None
             time.sleep(0.1)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

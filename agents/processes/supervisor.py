@@ -20,6 +20,7 @@ from agents.processes.tree import (
     signal_processes,
     start_process,
 )
+from journal.supervise import exit_status
 
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 GRACE = 5.0  # seconds from SIGTERM to SIGKILL when asked to stop
@@ -34,6 +35,7 @@ LOOK_EVERY = 2.0
 WATCHED = ("watch", "worker")
 
 Beats = Callable[[], Mapping[str, datetime]]
+Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -56,7 +58,8 @@ class Supervisor:
     """Keeps the parts running until a stop signal. Everything here happens in the main thread of one process:
     the kernel ties the children's lives to that thread."""
 
-    def __init__(self, parts: Sequence[Part], *, cwd: Path, beats: Beats, say: Callable[[str], None]) -> None:
+    def __init__(self, parts: Sequence[Part], *, cwd: Path, beats: Beats, say: Say, grace: float = GRACE) -> None:
+        self._grace = grace
         self._parts = parts
         self._cwd = cwd
         self._beats = beats
@@ -65,7 +68,9 @@ class Supervisor:
         self._looked = 0.0
 
     def run(self, *, each_turn: Callable[[], None]) -> None:
-        """Returns when all parts and all they started have ended, at most GRACE and a moment after the signal."""
+        """Returns when all parts and all they started have ended, at most `grace` and a moment after the signal."""
+        # Blocked and read with sigtimedwait: a signal that comes during a turn waits for its end and is never lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS | {signal.SIGCHLD})
         adopt_orphans()
         while True:
             now = time.monotonic()
@@ -76,7 +81,6 @@ class Supervisor:
             if now - self._looked >= LOOK_EVERY:
                 self._looked = now
                 self._end_silent_parts(now)
-            # The signals are blocked in this process, so one that comes during a turn is read here, never lost.
             received = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, 0.25)
             if received is not None and received.si_signo in STOP_SIGNALS:
                 break
@@ -97,7 +101,7 @@ class Supervisor:
             part.failures = 1 if now - part.started > STEADY else part.failures + 1
             wait = min(2.0 ** (part.failures - 1), LONGEST_BACKOFF)
             part.pid, part.start_at = None, now + wait
-            self._say(f"{part.name} ended ({how_it_ended(code)}); it starts again in {wait:.0f} s.")
+            self._say(f"{part.name} ended ({exit_status.decode(code)}); it starts again in {wait:.0f} s.")
 
     def _end_orphans(self) -> None:
         """Ends what a dead part left behind: children of this process that are none of its parts.
@@ -121,7 +125,7 @@ class Supervisor:
                 part.beat_seen = now
 
     def _stop(self) -> None:
-        grace = GRACE if os.getppid() == self._parent else ORPHAN_GRACE
+        grace = self._grace if os.getppid() == self._parent else ORPHAN_GRACE
         deadline = time.monotonic() + grace
         running = {part.pid for part in self._parts if part.pid is not None}
         for pid in running:
@@ -149,13 +153,3 @@ def silent_parts(parts: Sequence[Part], beats: Mapping[str, datetime], now: floa
             part.beat_seen = min(now, part.beat_seen + now - (part.looked or now))
         part.looked = now
     return [part for part in watched if now - part.beat_seen > SILENT]
-
-
-def how_it_ended(code: int) -> str:
-    """An exit code in words; a negative one is a signal's number."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"

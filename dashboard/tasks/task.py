@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -21,30 +20,13 @@ from dashboard.timeline.layout import Frame, lay_out_frame
 from dashboard.ui.access import can_see_payloads, require_role
 from dashboard.ui.forms import parse_cursor_index
 from dashboard.ui.render import find_shown_version, page_or_part
-from journal.models import Step, TaskRow
+from journal.models import TaskRow
 from journal.reader.snapshot import Branch, TaskSnapshot, TaskSteps
 
 LIMIT = 200  # steps a page: a live one is sent anew every few seconds
 BRANCHES = 40  # branches a page, each with as many steps
-_LEDGER_LINES = 5
 _TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed
 ENDED = ("completed", "failed", "cancelled")
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerLine:
-    """One line of the demo forge's own book: a pull request, how often its key was seen and how many it made.
-
-    The title is a payload: empty for people who may not see those.
-    """
-
-    number: int
-    title: str
-    key: str
-    applied_at: datetime
-    requests: int
-    effects: int
-    ours: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +53,6 @@ class TaskPage:
     polls: bool
     more_children: int  # at least so many branches are neither shown nor in `children`
     now: datetime
-    ledger: tuple[LedgerLine, ...] = ()
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -121,7 +102,6 @@ def build_task_page(
         polls=polls,
         more_children=found.more_branches,
         now=opened.now,
-        ledger=_build_ledger(opened.name, own.content.steps, reveal=reveal) if settings.STEPKEEPER_DEMO else (),
     )
 
 
@@ -136,28 +116,6 @@ def _describe_task(state: str, groups: tuple[Group, ...], shown: list[Branch], *
         total=groups[0].steps,
         boots=len({run.boot for run in own.content.runs}),
         reveal=reveal,
-    )
-
-
-def _build_ledger(agent: str, steps: tuple[Step, ...], *, reveal: bool) -> tuple[LedgerLine, ...]:
-    # The demo is not there where it does not run: it is imported only then.
-    from agents.demo import story
-    from agents.demo.paths import PULLS
-
-    if agent != PULLS:
-        return ()
-    keys = {step.idempotency_key for step in steps if step.idempotency_key}
-    return tuple(
-        LedgerLine(
-            line.number,
-            line.title if reveal else "",
-            line.key or "",
-            line.applied_at,
-            line.requests,
-            line.effects,
-            line.key in keys,
-        )
-        for line in story.ledger(first=keys, limit=_LEDGER_LINES)
     )
 
 

@@ -6,7 +6,8 @@ import signal
 
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.watch import AlreadyWatching, Watch
+from agents.processes.lock import AlreadyRunning
+from agents.watch import Watch
 
 
 class Command(BaseCommand):
@@ -20,5 +21,5 @@ class Command(BaseCommand):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         try:
             watch.run()
-        except AlreadyWatching as error:
+        except AlreadyRunning as error:
             raise CommandError(str(error)) from None

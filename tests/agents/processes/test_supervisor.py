@@ -12,7 +12,7 @@ import pytest
 
 from agents.models import Beat, Job
 from agents.processes import launcher
-from agents.processes.supervisor import Part, how_it_ended, silent_parts
+from agents.processes.supervisor import Part, silent_parts
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -31,7 +31,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from agents.processes import supervisor as parts
 signal.pthread_sigmask(signal.SIG_BLOCK, parts.STOP_SIGNALS | {signal.SIGCHLD})
-parts.SILENT, parts.LOOK_EVERY, parts.GRACE = 0.3, 0.05, 0.5
+parts.SILENT, parts.LOOK_EVERY = 0.3, 0.05
 alive = sys.argv[1] == "beating"
 ticks = iter(range(10**9))
 def beats():
@@ -40,7 +40,7 @@ def beats():
 part = parts.Part("worker", [sys.executable, "-c", sys.argv[2]], os.environ)
 watch = parts.Part("watch", [sys.executable, "-c", "import time; time.sleep(60)"], os.environ)
 say = lambda sentence: print("said", sentence, flush=True)
-parts.Supervisor([part, watch], cwd=Path.cwd(), beats=beats, say=say).run(each_turn=lambda: None)
+parts.Supervisor([part, watch], cwd=Path.cwd(), beats=beats, say=say, grace=0.5).run(each_turn=lambda: None)
 print("stopped", flush=True)
 """
 
@@ -121,12 +121,6 @@ def test_a_worker_whose_sign_of_life_moves_is_left_alone():
     supervisor.send_signal(signal.SIGTERM)
     rest, _ = supervisor.communicate(timeout=10)
     assert rest == "stopped\n"
-
-
-def test_an_end_is_told_in_words():
-    assert how_it_ended(3) == "exit code 3"
-    assert how_it_ended(-9) == "SIGKILL"
-    assert how_it_ended(-250) == "signal 250"
 
 
 @pytest.mark.django_db
