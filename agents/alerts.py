@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db.models import Case, Count, IntegerField, Min, Q, Value, When
@@ -15,7 +16,7 @@ from agents.disk.volumes import HYSTERESIS, WAL_LIMIT, used_percent
 from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
 from agents.models.alert import CRITICAL, WARNING
 from agents.models.pending_intent import HELD
-from agents.paging import Page, make_cursor, parse_cursor
+from agents.paging import Page, RowPlace, cut_page, line_of, parse_cursor
 from agents.states import describe_length
 from journal import clock
 
@@ -66,13 +67,12 @@ def list_alerts(*, after: str = "", limit: int = PAGE) -> Page[AlertLine]:
     if last:
         older = Q(opened_at__lt=last.at) | Q(opened_at=last.at, id__lt=last.row_id)
         rows = rows.filter(Q(rank__gt=last.rank) | Q(rank=last.rank) & older)
-    found = list(rows[: limit + 1])
-    more = (
-        make_cursor(found[limit - 1].opened_at, found[limit - 1].pk, found[limit - 1].rank)
-        if len(found) > limit
-        else None
+    return cut_page(
+        rows,
+        limit,
+        place=lambda row: RowPlace(row.opened_at, row.pk, row.rank),
+        lines=partial(map, partial(line_of, AlertLine)),
     )
-    return Page(tuple(_line(row) for row in found[:limit]), more)
 
 
 def evaluate_alerts(*, watching_since: datetime) -> None:
@@ -182,16 +182,3 @@ def _worker(now: datetime, watching_since: datetime) -> list[AlertFinding]:
     return [
         AlertFinding("worker", "worker", CRITICAL, sentence, "Look at its log; restart the dashboard if it stays so.")
     ]
-
-
-def _line(row: Alert) -> AlertLine:
-    return AlertLine(
-        kind=row.kind,
-        subject=row.subject,
-        level=row.level,
-        sentence=row.sentence,
-        hint=row.hint,
-        journal_id=row.journal_id,
-        opened_at=row.opened_at,
-        closed_at=row.closed_at,
-    )

@@ -1,17 +1,25 @@
-"""Keyset pages of our own tables: a cursor names the last row seen, never a number of rows."""
+"""Keyset pages of our own tables, as frozen values. A cursor names the last row seen, never a number of rows."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from django.db.models import Model, QuerySet
 
 from journal import clock
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Item = TypeVar("Item")
+Row = TypeVar("Row", bound=Model)
+Line = TypeVar("Line", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,25 @@ class RowPlace(NamedTuple):
     at: datetime
     row_id: int
     rank: int = 0
+
+
+def cut_page(
+    rows: QuerySet[Row],
+    limit: int,
+    *,
+    place: Callable[[Any], RowPlace],
+    lines: Callable[[Sequence[Row]], Iterable[Item]],
+) -> Page[Item]:
+    """The first `limit` of these rows as what `lines` makes of them, with the cursor of the next page."""
+    found = list(rows[: limit + 1])
+    more = make_cursor(*place(found[limit - 1])) if len(found) > limit else None
+    return Page(tuple(lines(found[:limit])), more)
+
+
+def line_of(kind: type[Line], row: Model, **given: Any) -> Line:
+    """The frozen value of a row: a field that is not given has the row's attribute of the same name."""
+    names = (field.name for field in fields(kind))
+    return kind(**{name: given[name] if name in given else getattr(row, name) for name in names})
 
 
 def make_cursor(at: datetime, row_id: int, rank: int = 0) -> str:

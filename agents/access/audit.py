@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.contrib.auth.models import User
 from django.db.models import Q
 
 from agents.access.roles import Person
 from agents.models import AuditEvent, Job, JournalFile
-from agents.paging import Page, make_cursor, parse_cursor
+from agents.paging import Page, RowPlace, cut_page, line_of, parse_cursor
 from journal import clock
 
 PAGE = 100
@@ -113,21 +114,8 @@ def list_events(
     last = parse_cursor(after)
     if last:
         events = events.filter(Q(at__lt=last[0]) | Q(at=last[0], id__lt=last[1]))
-    rows = list(events[: limit + 1])
-    more = make_cursor(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
-    return Page(tuple(_line(row) for row in rows[:limit]), more)
+    return cut_page(events, limit, place=lambda row: RowPlace(row.at, row.pk), lines=partial(map, _line))
 
 
 def _line(row: AuditEvent) -> AuditLine:
-    return AuditLine(
-        at=row.at,
-        actor=row.actor_name,
-        action=row.action,
-        allowed=row.allowed,
-        detail=row.detail,
-        journal_id=row.journal_id,
-        journal_path=row.journal_path,
-        task_id=row.task_id,
-        step_index=row.step_index,
-        job_uuid=str(row.job_id) if row.job_id else None,
-    )
+    return line_of(AuditLine, row, actor=row.actor_name, job_uuid=str(row.job_id) if row.job_id else None)

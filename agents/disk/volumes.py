@@ -10,6 +10,7 @@ from typing import Literal
 from django.conf import settings
 
 from agents.models import JournalFile, Volume
+from agents.paging import line_of
 
 Level = Literal["ok", "warning", "critical"]
 
@@ -111,33 +112,18 @@ def full_at(now: datetime, free_bytes: int, growth_per_day: int | None) -> datet
 
 
 def _journal(row: JournalFile) -> JournalDisk:
-    return JournalDisk(
-        journal_id=row.pk,
-        path=row.path,
-        agent=row.agent,
-        file_bytes=row.file_bytes,
-        wal_bytes=row.wal_bytes,
-        shm_bytes=row.shm_bytes,
-        inbox_bytes=row.inbox_bytes,
-        inbox_messages=row.inbox_messages,
-        growth_per_day=row.growth_per_day,
-        wal_level="warning" if row.wal_bytes >= WAL_LIMIT else "ok",
-    )
+    return line_of(JournalDisk, row, journal_id=row.pk, wal_level="warning" if row.wal_bytes >= WAL_LIMIT else "ok")
 
 
 def _line(volume: Volume, journals: list[JournalDisk]) -> VolumeLine:
     warn, critical = settings.STEPKEEPER_DISK_WARN, settings.STEPKEEPER_DISK_CRITICAL
     percent = used_percent(volume.free_bytes, volume.total_bytes)
-    return VolumeLine(
-        mount=volume.mount,
-        free_bytes=volume.free_bytes,
-        total_bytes=volume.total_bytes,
+    return line_of(
+        VolumeLine,
+        volume,
         used_percent=percent,
         level=disk_level(percent, warn=warn, critical=critical),
         warn_percent=warn,
         critical_percent=critical,
-        growth_per_day=volume.growth_per_day,
-        full_at=volume.full_at,
-        sampled_at=volume.sampled_at,
         journals=tuple(journals),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -14,13 +15,23 @@ from agents.disk import volumes
 from agents.disk.volumes import used_percent
 from agents.fleet import spend
 from agents.fleet.agents import load_agents
-from agents.fleet.rows import OpenJobs, intent_line, journal_line, task_line
-from agents.fleet.summaries import DiskLine, IndexAge, IntentLine, JournalLine, Overview, TaskLine
+from agents.fleet.summaries import (
+    DiskLine,
+    IndexAge,
+    IntentLine,
+    JournalLine,
+    OpenJobs,
+    Overview,
+    TaskLine,
+    intent_line,
+    journal_line,
+    task_line,
+)
 from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingIntent, Volume
 from agents.models.indexed_task import CRASHED, HUNG, SLOW, UNRESOLVED
 from agents.models.job import OPEN_STATES
 from agents.models.pending_intent import FOREIGN, HELD
-from agents.paging import Page, make_cursor, parse_cursor
+from agents.paging import Page, RowPlace, cut_page, parse_cursor
 from agents.states import describe_fleet
 from journal import clock
 
@@ -98,9 +109,7 @@ def list_tasks(
     last = parse_cursor(after)
     if last:
         rows = rows.filter(Q(updated_at__lt=last[0]) | Q(updated_at=last[0], id__lt=last[1]))
-    found = list(rows[: limit + 1])
-    more = make_cursor(found[limit - 1].updated_at, found[limit - 1].pk) if len(found) > limit else None
-    return Page(tuple(task_line(row) for row in found[:limit]), more)
+    return cut_page(rows, limit, place=lambda row: RowPlace(row.updated_at, row.pk), lines=partial(map, task_line))
 
 
 def count_begun(since: datetime, *, agent: str = "", status: str = "", text: str = "", limit: int) -> int:
@@ -147,12 +156,7 @@ def list_pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
     if last:
         later = Q(since__gt=last.at) | Q(since=last.at, id__gt=last.row_id)
         rows = rows.filter(Q(rank__gt=last.rank) | Q(rank=last.rank) & later)
-    found = list(rows[: limit + 1])
-    more = (
-        make_cursor(found[limit - 1].since, found[limit - 1].pk, found[limit - 1].rank) if len(found) > limit else None
-    )
-    jobs = _open_jobs(found[:limit])
-    return Page(tuple(intent_line(row, jobs) for row in found[:limit]), more)
+    return cut_page(rows, limit, place=lambda row: RowPlace(row.since, row.pk, row.rank), lines=_intent_lines)
 
 
 def count_held() -> int:
@@ -187,6 +191,11 @@ def _pending_counts() -> dict[str, Any]:
         oldest=Min("since", filter=Q(dated=True)),
         oldest_held=Min("since", filter=is_held & Q(dated=True)),
     )
+
+
+def _intent_lines(rows: Sequence[PendingIntent]) -> list[IntentLine]:
+    jobs = _open_jobs(rows)
+    return [intent_line(row, jobs) for row in rows]
 
 
 def _open_jobs(rows: Sequence[PendingIntent]) -> OpenJobs:

@@ -1,4 +1,4 @@
-"""The values that fleet pages show: frozen, and made from the dashboard's own tables."""
+"""The values that fleet pages show: frozen, and made from rows of the dashboard's own tables."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents.models import IndexedTask, JournalFile, PendingIntent
+from agents.models.job import DECISION, QUERY_STATUS
 from agents.models.journal_file import VANISHED
 from agents.money import Money
+from agents.paging import line_of
 from agents.states import AgentState
 from journal.models import WaitReason
+
+# By journal, task, step and kind: the job's uuid.
+OpenJobs = dict[tuple[int | None, str, int | None, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +180,38 @@ class Overview:
     def is_empty(self) -> bool:
         """Whether no journal was ever found."""
         return self.journals == 0
+
+
+def task_line(row: IndexedTask) -> TaskLine:
+    """A task's row as pages show it."""
+    return line_of(
+        TaskLine,
+        row,
+        cost=None if row.journal.is_foreign else Money.of(row.cost_pico, unpriced_calls=row.unpriced_calls),
+        saved=Money.of(row.saved_pico, unpriced_calls=row.saved_unpriced_calls),
+        updated_at=row.updated_at if row.dated else None,
+    )
+
+
+def intent_line(row: PendingIntent, jobs: OpenJobs) -> IntentLine:
+    """An intent's row as pages show it, with the open jobs about it."""
+    place = (row.journal_id, row.task_id, row.step_index)
+    return line_of(
+        IntentLine,
+        row,
+        since=row.since if row.dated else None,
+        job_uuid=jobs.get((*place, DECISION)),
+        question_uuid=jobs.get((*place, QUERY_STATUS)),
+    )
+
+
+def journal_line(row: JournalFile, tasks: dict[int, int], waiting: dict[int, int]) -> JournalLine:
+    """A journal file's row as pages show it, with its numbers of tasks and of pending intents."""
+    return line_of(
+        JournalLine,
+        row,
+        journal_id=row.pk,
+        warnings=tuple(row.warnings),
+        tasks=tasks.get(row.pk, 0),
+        pending=waiting.get(row.pk, 0),
+    )

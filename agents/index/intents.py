@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agents.decisions.allowed import ENDED, can_be_asked, read_profile
-from agents.index import differences, expired_approvals
+from agents.index import expired_approvals
 from agents.index.expired_approvals import without_expired_approval
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # What recovery would do changes by itself as horizons and windows pass.
 STALE = timedelta(seconds=30)
 _ROWS = re.compile(r"^(?:Rows? [\d, ]+(?:(?:and|to) \d+)?|Law \d+|Status): ")
+_PARAMETER = re.compile(r"\$(?:\.[^.\[]*)?")
 _NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
 MOST = 1000  # pending intents kept per journal, those changed the longest ago; as they are settled the others follow
 
@@ -120,7 +121,7 @@ def _detail(step: Step, outlook: Outlook) -> str:
     if outlook.state != HELD or (step.hold_reason == "diverged" and outlook.hold_reason != "diverged"):
         return ""
     if outlook.hold_reason == "diverged":
-        return "" if said == differences.parameter(said) else f"In full: {said}."
+        return "" if said == parameter_of(said) else f"In full: {said}."
     return _plain(said)
 
 
@@ -144,7 +145,7 @@ def _outlook(
     if task_status in ENDED:
         return _of_ended_task(step, task_status)
     if step.hold_reason == "diverged":
-        place = differences.parameter(step.hold_detail or "")
+        place = parameter_of(step.hold_detail or "")
         why = _sentence("diverged") + (f" First difference: {place}." if place else "")
         return Outlook(HELD, why, "diverged", "hold", why, window_text="Nothing is sent, so no key counts.")
     if step.effect in ("read_only", "model"):
@@ -215,3 +216,9 @@ def _plain(why: str) -> str:
     """Recovery's reason without the rows of its table, which mean nothing to a person at a page."""
     text = _ROWS.sub("", why, count=1)
     return text[:1].upper() + text[1:]
+
+
+def parameter_of(place: str) -> str:
+    """The parameter's name in a stored place. Below the name stand keys of the payload, which not everybody may see."""
+    found = _PARAMETER.match(place)
+    return found[0] if found else place.partition(".")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from agents.models.journal_file import JournalFile
+from journal.models import WaitReason
 
 CRASHED = "crashed"
 HUNG = "hung"
@@ -62,3 +63,11 @@ class IndexedTask(models.Model):
     def state(self) -> str:
         """What a person is told: the derived state where there is one, else the stored status."""
         return self.derived or self.status
+
+    @property
+    def wait(self) -> WaitReason | None:
+        """What the task waits for; None where it does not wait."""
+        if self.wait_kind is None:
+            return None
+        place = (self.wait_step_task, self.wait_step_index)
+        return WaitReason(self.wait_kind, *place, self.wait_hold, self.wait_detail)

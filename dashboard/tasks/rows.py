@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from agents.index import differences
+from agents.index.intents import parameter_of
 from agents.money import Money
 from dashboard.journal_page import Opened
 from dashboard.tasks.usage import sum_usage
@@ -99,7 +99,7 @@ def _build_row(step: Step, content: TaskSteps, opened: Opened, axis: Axis, *, hr
 def name_difference(step: Step, *, reveal: bool) -> str:
     """Where the code differs from the step; for people who may not see payloads down to the parameter's name."""
     place = step.hold_detail or ""
-    return place if reveal else differences.parameter(place)
+    return place if reveal else parameter_of(place)
 
 
 _VERBS = {
