@@ -1,6 +1,8 @@
 """The watch loop: finds journals, keeps the index, samples disk, raises alerts, sends the worker's canary.
 
-One instance a data folder. Nothing that goes wrong with one journal, and no lock on our own database, ends it.
+One instance a data folder. The index is read in slices, with a sign of life between them. A journal whose slice fails
+is a card. A journal whose slice hangs is a card too, and costs one restart of the loop. The others are read all the
+same, and no lock on our own database ends the loop.
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ import json
 import logging
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, close_old_connections, connection
@@ -20,7 +24,7 @@ from agents import alerts, health
 from agents.catalog import discovery, liveness
 from agents.disk.samples import take_samples, thin_samples
 from agents.index import intents
-from agents.index.tail import read_changes, refresh_intents
+from agents.index.tail import look_again_slices, read_slices
 from agents.jobs import queue
 from agents.jobs.queue import send_canary
 from agents.models import IndexedTask, JournalFile
@@ -30,6 +34,7 @@ from journal import clock
 from journal.errors import JournalUnreadable
 
 log = logging.getLogger(__name__)
+_END = object()
 
 SWEEP = 1.0  # seconds between two looks at every signature
 FIND = 3.0  # a look at the globs is cheap, and a new file is promised within ten
@@ -39,21 +44,43 @@ CANARY = 30.0
 BEAT = 3.5  # with the sweep's second it stays under the five that pages promise
 THIN = 600.0
 # A first look at a large fleet takes longer than this; the other duties, new files among them, come in between.
-SWEEP_AT_MOST = 8.0
-# Batches of one journal before the others get their turn.
-BATCHES = 5
+SWEEP_AT_MOST = 3.0
+# Slices of one journal before the others get their turn.
+SLICES = 5
+# One look at one file takes half a second at most, and its rows wait up to 10 s for a lock on our own database. What
+# takes longer hangs in the file system or in SQLite.
+HUNG = 20.0
+HUNG_EXIT = 1
 # A file written this lately may be written again within the same tick of its clock.
 _SETTLED_NS = 50_000_000
 
 
+@dataclass(slots=True)
+class Reading:
+    """A journal that is being read: its row, its signature from before, and the slices that are left."""
+
+    row: JournalFile
+    stamp: str
+    slices: Iterator[None]
+
+    def fits(self, row: JournalFile) -> bool:
+        """Whether the index still stands where the slices left it: somebody may have had it begin anew."""
+        ours, stored = (
+            (one.path, one.indexed_boot, one.indexed_revision, one.unsummed_hours) for one in (self.row, row)
+        )
+        return ours == stored
+
+
 class Watch:
-    """The loop's own state: when each duty is due, and that it is to stop."""
+    """The loop's own state: when each duty is due, what is being read, and that it is to stop."""
 
     def __init__(self) -> None:
         self._stopped = False
         self._started_at = clock.wall()
         self._due: dict[str, float] = {}
         self._beaten = float("-inf")
+        self._reading: dict[int, Reading] = {}
+        self._looks_at: tuple[str, float] | None = None  # the path at hand and since when, for `_end_when_hung`
         self._told: dict[int, str] = {}  # what the log was told of a journal last: each try finds the same again
         self._duties: tuple[tuple[str, float, Callable[[], None]], ...] = (
             ("find", FIND, self.find),
@@ -62,7 +89,7 @@ class Watch:
             ("beat", SWEEP, self._beat),
             ("jobs", SWEEP, queue.sweep_jobs),
             ("canary", CANARY, lambda: send_canary(watching_since=self._started_at)),
-            ("sample", SAMPLE, take_samples),
+            ("sample", SAMPLE, lambda: take_samples(self._look_at)),
             ("alerts", TEND, lambda: alerts.evaluate_alerts(watching_since=self._started_at)),
             ("thin", THIN, thin_samples),
         )
@@ -70,6 +97,7 @@ class Watch:
     def run(self) -> None:
         """Until `stop`; it returns within a second of that, or as soon as the query at hand ends."""
         lock = hold_folder(settings.STEPKEEPER_DATA, "watch loop")
+        threading.Thread(target=self._end_when_hung, daemon=True).start()
         try:
             self._do("forget the signs of life of an earlier run", health.forget_beats)
             while not self._stopped:
@@ -97,36 +125,38 @@ class Watch:
 
     def find(self) -> None:
         """Bring the journals' rows in line with the globs; a new file is sampled in the same turn."""
-        if discovery.refresh_journals():
+        if discovery.refresh_journals(self._look_at):
             self._due.pop("sample", None)
 
     def tend(self) -> None:
         """Look again at what could not be read before, and at what changes without a change of its file."""
-        for row in JournalFile.objects.exclude(kind__in=("ok", VANISHED)):
+        unread = JournalFile.objects.exclude(kind__in=("ok", VANISHED)).exclude(retry_at__gt=clock.wall())
+        for row in unread:
             self._guarded(row, self._look_again)
         moving, due = liveness.journals_to_derive(), intents.journals_with_old_intents()
         for row in JournalFile.objects.filter(kind="ok"):
-            self._beat()  # a long look at many journals is no silence
             self._guarded(row, self._mind_writer)
             if row.pk in due:
-                self._guarded(row, refresh_intents)
+                self._begin_looking_again(row)
             if row.pk in moving:
                 liveness.derive_states(row)
 
     def sweep(self) -> None:
-        """Open every journal whose signature changed since it was read."""
+        """Read on in every journal whose signature changed since it was read."""
         busy = set(IndexedTask.objects.filter(status="running").values_list("journal", flat=True).distinct())
         until = time.monotonic() + SWEEP_AT_MOST
         # Whoever waited longest comes first: a sweep that was cut short goes on where it ended.
-        oldest_first = F("read_at").asc(nulls_first=True)
+        oldest_first = F("swept_at").asc(nulls_first=True)
         for row in JournalFile.objects.filter(kind__in=("ok", "new")).order_by(oldest_first, "path"):
+            self._guarded(row, self._sweep_one, busy)
             if self._stopped or time.monotonic() > until:
                 return
-            self._beat()
-            if discovery.change_stamp(row.path) != row.signature:
-                self._guarded(row, self._read)
-            elif row.pk in busy or _is_gone(row.writer_pid):
-                self._guarded(row, self._mind_writer)
+
+    def _sweep_one(self, row: JournalFile, busy: Collection[int]) -> None:
+        if row.pk in self._reading or discovery.change_stamp(row.path) != row.signature:
+            self._read(row)
+        elif row.pk in busy or _is_gone(row.writer_pid):
+            self._mind_writer(row)
 
     def _beat(self) -> None:
         if time.monotonic() - self._beaten >= BEAT:
@@ -134,23 +164,46 @@ class Watch:
             self._beaten = time.monotonic()
 
     def _read(self, row: JournalFile) -> None:
+        """Take the next slices of a journal, or begin with the first."""
+        reading = self._reading.pop(row.pk, None)
+        if reading is None or not reading.fits(row):
+            reading = self._begin_reading(row)
+        if reading is None:
+            return
+        for _ in range(SLICES):
+            self._look_at(row.path)
+            if next(reading.slices, _END) is _END:
+                self._end_reading(reading)
+                return
+            if self._stopped:
+                break
+        self._reading[row.pk] = reading
+        JournalFile.objects.filter(pk=row.pk).update(swept_at=clock.wall())
+
+    def _begin_reading(self, row: JournalFile) -> Reading | None:
         # Taken before reading: what is written meanwhile makes the next stamp another one.
         stamp = discovery.change_stamp(row.path)
         state = discovery.inspect_path(row.path)
         if state.kind == "busy":
-            return  # its writer is quicker than us just now: the next sweep tries again
+            return None  # its writer is quicker than us just now: the next sweep tries again
         discovery.record_state(row, state)
-        more = False
+        if not row.is_indexed:
+            return Reading(row, stamp, iter(()))
+        liveness.record_writer(row)
+        return Reading(row, stamp, read_slices(row))
+
+    def _end_reading(self, reading: Reading) -> None:
+        row = reading.row
         if row.is_indexed:
-            liveness.record_writer(row)
-            for _ in range(BATCHES):
-                more = read_changes(row)
-                if not more or self._stopped:
-                    break
             liveness.derive_states(row)
-        row.signature = "" if more or not _is_settled(stamp) else stamp
-        row.save(update_fields=["signature"])
+        row.signature, row.swept_at = reading.stamp if _is_settled(reading.stamp) else "", clock.wall()
+        row.save(update_fields=["signature", "swept_at"])
         self._told.pop(row.pk, None)
+
+    def _begin_looking_again(self, row: JournalFile) -> None:
+        """Have the coming sweeps look at the journal's intents; a reading does so anyway at its end."""
+        if row.signature:
+            self._reading.setdefault(row.pk, Reading(row, row.signature, look_again_slices(row)))
 
     def _look_again(self, row: JournalFile) -> None:
         row.refresh_from_db()  # somebody may have acknowledged it since the list was read
@@ -166,12 +219,36 @@ class Watch:
         """A killed agent leaves no word in its journal; its lock tells."""
         if liveness.record_writer(row):
             liveness.derive_states(row)
-            refresh_intents(row)
+            intents.mark_changed(row)
+            self._begin_looking_again(row)
 
-    def _guarded(self, row: JournalFile, act: Callable[[JournalFile], None]) -> None:
+    def _look_at(self, path: str) -> None:
+        """Note which file is looked at from now on, and give the sign of life when it is due."""
+        self._looks_at = None
+        self._beat()
+        self._looks_at = (path, time.monotonic())
+
+    def _end_when_hung(self) -> None:
+        """In a thread of its own: end this process when one look at one file takes too long.
+
+        Nothing in here can take back a call that hangs in the kernel or in SQLite. The file's card is on disk before
+        the end, so the loop that is started next leaves the file alone for a while.
+        """
+        while not self._stopped:
+            time.sleep(0.2)
+            looks_at = self._looks_at
+            if looks_at is not None and time.monotonic() - looks_at[1] > HUNG:
+                log.error("Journal %s: reading it hangs. Watch ends and starts again without it.", looks_at[0])
+                try:
+                    discovery.record_hang(looks_at[0], seconds=HUNG)
+                finally:
+                    os._exit(HUNG_EXIT)
+
+    def _guarded(self, row: JournalFile, act: Callable[..., None], *arguments: object) -> None:
         """One bad journal is one card; the others go on."""
         try:
-            act(row)
+            self._look_at(row.path)
+            act(row, *arguments)
         except JournalUnreadable as error:
             if error.kind == "busy":
                 return
@@ -182,6 +259,8 @@ class Watch:
             sentence = f"Reading it failed with {type(error).__name__}."
             if self._card(row, "failed", sentence, "The log of watch says where. It is tried again every 10 seconds."):
                 log.exception("Journal %s", row.path)
+        finally:
+            self._looks_at = None
 
     def _card(self, row: JournalFile, kind: str, sentence: str, hint: str) -> bool:
         """Put what is wrong into the journal's row. True when that is news."""
@@ -202,6 +281,8 @@ class Watch:
             self._due[name] = 0.0
         except Exception:
             log.exception("Watch could not %s. It tries again.", name)
+        finally:
+            self._looks_at = None
 
 
 def _is_gone(pid: int | None) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -12,10 +15,12 @@ from django.db.models import Count
 from agents.catalog.identity import forget_rows, settle_identity
 from agents.catalog.patterns import is_inside, matching_paths
 from agents.models import JournalFile, PendingIntent
-from agents.models.journal_file import COPY, OUTSIDE, REWOUND, VANISHED
+from agents.models.journal_file import COPY, HUNG, OUTSIDE, REWOUND, VANISHED
 from journal import clock
 from journal.errors import JournalUnreadable
 from journal.reader import JournalState, Reader, file_signature, inspect
+
+RETRY = timedelta(minutes=10)  # of a file whose reading hung: each try may cost watch a restart
 
 
 def find_paths() -> list[str]:
@@ -51,6 +56,8 @@ def reader_for(journal: JournalFile) -> Reader:
 
     Raises JournalUnreadable where it may not be opened; the reader raises it at use where it cannot be read.
     """
+    if journal.kind == HUNG:
+        raise JournalUnreadable(f"Journal {journal.path}: {journal.sentence}", kind=HUNG, hint=journal.hint)
     if journal.kind in (OUTSIDE, VANISHED) or not _may_open(journal.path):
         raise JournalUnreadable(
             f"Journal {journal.path}: not inside STEPKEEPER_JOURNALS.",
@@ -60,14 +67,18 @@ def reader_for(journal: JournalFile) -> Reader:
     return Reader(journal.path)
 
 
-def refresh_journals() -> bool:
+def refresh_journals(before_each: Callable[[str], None] = lambda path: None) -> bool:
     """Bring the rows in line with what the globs give, and each journal id with the one file that is the journal.
 
-    Returns whether files were found that had no row.
+    Returns whether files were found that had no row. `before_each` is called before a new file is opened.
     """
     now, present = clock.wall(), [_storable(path) for path in find_paths()]
     known = set(JournalFile.objects.values_list("path", flat=True))
-    found = {path: inspect_path(path) for path in present if path not in known}
+    found = {}
+    for path in present:
+        if path not in known:
+            before_each(path)
+            found[path] = inspect_path(path)
     for path, state in found.items():
         # A copy until it is settled: nothing is read of a file whose journal may be indexed already.
         kind = COPY if state.uuid else "new"
@@ -111,8 +122,23 @@ def record_state(row: JournalFile, state: JournalState) -> None:
     row.warnings = list(state.warnings)
     row.uuid, row.agent = state.uuid or row.uuid, state.agent or row.agent or _name(row.path)
     row.dialect, row.journal_mode = state.dialect or "", state.journal_mode or ""
-    row.user_version = state.user_version
+    row.user_version, row.retry_at = state.user_version, None
     row.save()
+
+
+def record_hang(path: str, *, seconds: float) -> None:
+    """Make a file whose reading hung a card that is left alone for a while. A kill afterwards does not forget it."""
+    now = clock.wall()
+    card: dict[str, Any] = {
+        "kind": HUNG,
+        "sentence": f"Reading it took over {seconds:.0f} s and was cut off.",
+        "hint": f"Look whether its disk answers. It is tried again every {RETRY.total_seconds() / 60:.0f} minutes.",
+        "signature": "",
+        "retry_at": now + RETRY,
+    }
+    JournalFile.objects.update_or_create(
+        path=_storable(path), defaults=card, create_defaults=card | {"found_at": now, "seen_at": now}
+    )
 
 
 def acknowledge_rewind(row: JournalFile) -> bool:

@@ -79,7 +79,7 @@ def forget_rows(row: JournalFile) -> None:
         for table in (PendingIntent, IndexedModelCall, IndexedRun, IndexedTask, SpendHour):
             table.objects.filter(journal=row).delete()
         row.highest_revision = row.highest_boot = row.indexed_revision = row.indexed_boot = 0
-        row.rewound_from, row.signature = None, ""
+        row.rewound_from, row.signature, row.unsummed_hours, row.read_at = None, "", [], None
         row.save()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from agents.decisions.allowed import ENDED, can_be_asked, read_profile
 from agents.index import expired_approvals
 from agents.index.expired_approvals import without_expired_approval
+from agents.index.pace import AIM
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
 from journal import clock
@@ -25,6 +27,7 @@ STALE = timedelta(seconds=30)
 _ROWS = re.compile(r"^(?:Rows? [\d, ]+(?:(?:and|to) \d+)?|Law \d+|Status): ")
 _PARAMETER = re.compile(r"\$(?:\.[^.\[]*)?")
 _NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
+_CHANGED = -1  # no revision of a journal: the intent is to be looked at again
 MOST = 1000  # pending intents kept per journal, those changed the longest ago; as they are settled the others follow
 
 
@@ -42,30 +45,33 @@ class Outlook:
     window_text: str = ""
 
 
-def update_intents(
-    journal: JournalFile, reader: Reader, *, touched: Collection[str] = (), everything: bool = False
-) -> None:
-    """Bring the journal's pending intents in line with its rows.
+def update_slices(journal: JournalFile, reader: Reader) -> Iterator[None]:
+    """Bring the journal's pending intents in line with its rows; pauses after each slice of the work.
 
-    Settled ones leave; new ones, those of `touched` tasks, and those last looked at half a minute ago are looked at.
+    Settled ones leave. New, changed and marked ones are looked at, and those last looked at half a minute ago. The row
+    of each intent says when that was: a kill leaves the others to be looked at.
     """
     now = clock.wall()
     # Any step may be put aside for a person; what changes nothing outside and is not held is no business of recovery's.
     pending = [step for step in reader.pending(limit=MOST) if step.effect in ("mutating", None) or step.hold_reason]
     pending += [step for step in reader.diverged(limit=MOST) if step.status != "pending"]
     known = {(row.task_id, row.step_index): row for row in PendingIntent.objects.filter(journal=journal)}
-    settled = [row.pk for place, row in known.items() if place not in {(s.task_id, s.step_index) for s in pending}]
-    PendingIntent.objects.filter(pk__in=settled).delete()
+    settled = known.keys() - {(step.task_id, step.step_index) for step in pending}
+    PendingIntent.objects.filter(pk__in=[known[place].pk for place in settled]).delete()
+    started = time.monotonic()
     for step in pending:
         row = known.get((step.task_id, step.step_index))
-        if (
-            row is None
-            or row.revision != step.revision
-            or everything
-            or step.task_id in touched
-            or now - row.decided_at > STALE
-        ):
+        if row is None or row.revision != step.revision or now - row.decided_at > STALE:
             _put(journal, reader, step, now, first_read=row.since if row else now)
+        if time.monotonic() - started > AIM:
+            yield
+            started = time.monotonic()
+
+
+def mark_changed(journal: JournalFile, task_ids: Collection[str] | None = None) -> None:
+    """Have the intents of these tasks, or all of the journal's, looked at again."""
+    rows = PendingIntent.objects.filter(journal=journal)
+    (rows if task_ids is None else rows.filter(task_id__in=task_ids)).update(revision=_CHANGED)
 
 
 def journals_with_old_intents() -> set[int]:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from django.db import connection
 from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import Coalesce
 
 from agents.models import IndexedModelCall, IndexedRun, IndexedTask, JournalFile, SpendHour
-from agents.money import known_sum
 
 _UNPRICED = Q(cost_pico__isnull=True)
 _Place = tuple[str, str, str]  # agent, model, tool
-
-
-@dataclass(slots=True)
-class _Saved:
-    """What a run was served from the journal: every model call up to where it was served, once a run."""
-
-    calls: int
-    tokens: int
-    pico: int | None
-    unpriced: int
 
 
 def utc_hour(moment: datetime | None) -> datetime | None:
@@ -33,43 +23,36 @@ def utc_hour(moment: datetime | None) -> datetime | None:
 
 
 def rebuild_hours(journal: JournalFile, hours: Iterable[datetime]) -> None:
-    """Make SpendHour of these hours anew. Call in the transaction that changed the leaf rows."""
+    """Make SpendHour of these hours anew, in one transaction with the mark that said so."""
     for hour in sorted(set(hours)):
         rows = _spent(journal, hour)
-        for run in IndexedRun.objects.filter(journal=journal, hour=hour, served_through__gte=0):
-            for place, saved in _saved(run).items():
-                row = rows.setdefault(place, _hour(journal, hour, place))
-                row.saved_calls += saved.calls
-                row.saved_tokens += saved.tokens
-                row.saved_unpriced_calls += saved.unpriced
-                row.saved_pico = known_sum(row.saved_pico, saved.pico)
+        for *place, calls, tokens, pico, unpriced in _saved("agent, model, tool", "run.hour", journal, [_stored(hour)]):
+            row = rows.setdefault(tuple(place), _hour(journal, hour, tuple(place)))
+            row.saved_calls, row.saved_tokens, row.saved_pico, row.saved_unpriced_calls = calls, tokens, pico, unpriced
         SpendHour.objects.filter(journal=journal, hour=hour).delete()
         SpendHour.objects.bulk_create(rows.values())
 
 
 def rebuild_tasks(journal: JournalFile, task_ids: Collection[str]) -> None:
     """Make the token and money columns of these tasks anew from their leaf rows."""
+    calls = IndexedModelCall.objects.filter(journal=journal, task_id__in=task_ids).values("task_id")
+    sums = {
+        "tokens_in": Sum("tokens_in"),
+        "tokens_out": Sum("tokens_out"),
+        "cost_pico": Sum("cost_pico"),
+        "unpriced_calls": Count("pk", filter=_UNPRICED),
+    }
+    groups = calls.annotate(**{f"s_{name}": how for name, how in sums.items()})
+    spent = {group["task_id"]: group for group in groups}
+    saved = {task: counts for task, _, *counts in _saved("run.task_id", "run.task_id", journal, task_ids)}
     for task_id in task_ids:
-        spent = IndexedModelCall.objects.filter(journal=journal, task_id=task_id).aggregate(
-            s_in=Sum("tokens_in"),
-            s_out=Sum("tokens_out"),
-            s_pico=Sum("cost_pico"),
-            n_unpriced=Count("pk", filter=_UNPRICED),
-        )
-        total = _Saved(0, 0, None, 0)
-        for run in IndexedRun.objects.filter(journal=journal, task_id=task_id, served_through__gte=0):
-            for saved in _saved(run).values():
-                total.tokens += saved.tokens
-                total.unpriced += saved.unpriced
-                total.pico = known_sum(total.pico, saved.pico)
+        group = spent.get(task_id, {"s_unpriced_calls": 0})
+        tokens, pico, unpriced = saved.get(task_id, (0, None, 0))
         IndexedTask.objects.filter(journal=journal, task_id=task_id).update(
-            tokens_in=spent["s_in"],
-            tokens_out=spent["s_out"],
-            cost_pico=spent["s_pico"],
-            unpriced_calls=spent["n_unpriced"],
-            saved_tokens=total.tokens,
-            saved_pico=total.pico,
-            saved_unpriced_calls=total.unpriced,
+            **{name: group.get(f"s_{name}") for name in sums},
+            saved_tokens=tokens,
+            saved_pico=pico,
+            saved_unpriced_calls=unpriced,
         )
 
 
@@ -113,23 +96,34 @@ def _spent(journal: JournalFile, hour: datetime) -> dict[_Place, SpendHour]:
     return rows
 
 
-def _saved(run: IndexedRun) -> dict[_Place, _Saved]:
-    groups = (
-        IndexedModelCall.objects.filter(journal=run.journal_id, task_id=run.task_id, step_index__lte=run.served_through)
-        .values("agent", "model", "tool")
-        .annotate(
-            n=Count("pk"),
-            s_tokens=Sum(Coalesce("tokens_in", 0) + Coalesce("tokens_out", 0)),
-            s_pico=Sum("cost_pico"),
-            n_unpriced=Count("pk", filter=_UNPRICED),
+def _saved(group: str, column: str, journal: JournalFile, values: Collection[str]) -> list[tuple[Any, ...]]:
+    """What the runs with one of these values in a column were served from the journal, summed by a group.
+
+    A run is served each model call up to `served_through`, so a call is saved once a run.
+    """
+    if not values:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            SELECT {group}, COUNT(*), SUM(COALESCE(tokens_in, 0) + COALESCE(tokens_out, 0)), SUM(cost_pico),
+                   SUM(CASE WHEN cost_pico IS NULL THEN 1 ELSE 0 END)
+            FROM {IndexedRun._meta.db_table} AS run
+            JOIN {IndexedModelCall._meta.db_table} AS call ON call.journal_id = run.journal_id
+                AND call.task_id = run.task_id AND call.step_index <= run.served_through
+            WHERE run.journal_id = %s AND run.served_through >= 0
+                AND {column} IN ({", ".join(["%s"] * len(values))})
+            GROUP BY {group}
+            """,
+            [journal.pk, *values],
         )
-    )
-    return {
-        (group["agent"], group["model"], group["tool"]): _Saved(
-            group["n"], group["s_tokens"] or 0, group["s_pico"], group["n_unpriced"]
-        )
-        for group in groups
-    }
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
+
+
+def _stored(moment: datetime) -> str:
+    """A moment as the database's own functions compare it."""
+    return str(connection.ops.adapt_datetimefield_value(moment))
 
 
 def _hour(journal: JournalFile, hour: datetime, place: _Place) -> SpendHour:

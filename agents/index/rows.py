@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from agents.index import prices
@@ -11,6 +11,8 @@ from agents.models import IndexedModelCall, IndexedRun, JournalFile
 from agents.money import to_pico
 from journal.models import ModelCall, Run, Step
 from journal.reader import Reader
+
+Tools = dict[tuple[str, int], str]
 
 
 def put_runs(journal: JournalFile, runs: Iterable[Run]) -> set[datetime]:
@@ -37,18 +39,20 @@ def put_runs(journal: JournalFile, runs: Iterable[Run]) -> set[datetime]:
     return {row.hour for row in rows if row.hour}
 
 
-def put_model_calls(
-    journal: JournalFile, reader: Reader, calls: Iterable[ModelCall], steps: Iterable[Step]
-) -> set[datetime]:
-    """Price and store model calls; returns the hours they are booked under. `steps` are rows already at hand."""
+def name_steps(reader: Reader, calls: Iterable[ModelCall], steps: Iterable[Step]) -> Tools:
+    """The tool of each model call's step. `steps` are rows already at hand; the others are read."""
     tools = {(step.task_id, step.step_index): step.tool_name for step in steps}
-    rows = []
     for call in calls:
         place = (call.task_id, call.step_index)
         if place not in tools:
             found = reader.steps(call.task_id, after=call.step_index - 1, limit=1)
             tools[place] = found[0].tool_name if found and found[0].step_index == call.step_index else ""
-        rows.append(_row(journal, call, tools[place]))
+    return tools
+
+
+def put_model_calls(journal: JournalFile, calls: Iterable[ModelCall], tools: Tools) -> set[datetime]:
+    """Price and store model calls; returns the hours they are booked under."""
+    rows = [_row(journal, call, tools[(call.task_id, call.step_index)]) for call in calls]
     IndexedModelCall.objects.bulk_create(
         rows,
         batch_size=200,
@@ -59,10 +63,10 @@ def put_model_calls(
     return {row.hour for row in rows if row.hour}
 
 
-def drop_rows(journal: JournalFile, task_id: str) -> None:
-    """Forget a task's leaf rows, to read them anew."""
-    IndexedModelCall.objects.filter(journal=journal, task_id=task_id).delete()
-    IndexedRun.objects.filter(journal=journal, task_id=task_id).delete()
+def drop_rows(journal: JournalFile, task_ids: Collection[str]) -> None:
+    """Forget the leaf rows of these tasks, to read them anew."""
+    IndexedModelCall.objects.filter(journal=journal, task_id__in=task_ids).delete()
+    IndexedRun.objects.filter(journal=journal, task_id__in=task_ids).delete()
 
 
 _COLUMNS = tuple(field.name for field in IndexedModelCall._meta.concrete_fields if field.name != "id")

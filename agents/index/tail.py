@@ -1,129 +1,157 @@
-"""The fleet index: each journal's rows, tailed by revision into the dashboard's own tables.
+"""The fleet index: each journal's rows, tailed by revision into the dashboard's own tables, one slice at a time.
 
-A batch and the cursor behind it are one transaction, and leaf rows are unique, so a batch applied twice, by a kill or
-by a reader that re-reads, counts once.
+A slice and the cursor behind it are one transaction, and leaf rows are unique, so a slice applied twice, by a kill or
+by a reader that re-reads, counts once. Work that a slice leaves for later is marked in a row of ours: a task to read
+again, an intent to look at again, an hour to sum again. A kill loses no mark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from agents.catalog import discovery
 from agents.index import intents, rollup
-from agents.index.rows import drop_rows, put_model_calls, put_runs
+from agents.index.pace import Pace
+from agents.index.rows import drop_rows, name_steps, put_model_calls, put_runs
 from agents.models import IndexedTask, JournalFile
 from journal import clock, stored_errors
 from journal.models import TaskRow
 from journal.reader import Changes, Reader
 
-BATCH = 1000  # rows per table and transaction: others write in between
 NEWEST = 1000  # tasks read of a journal that has no revisions
 _UNFINISHED = ("queued", "running", "waiting")
 _TASK_COLUMNS = (
     *("parent_id", "agent", "handler", "status", "error_type", "error_message", "steps", "pending"),
     *("wait_kind", "wait_step_task", "wait_step_index", "wait_hold", "wait_detail"),
-    *("started_at", "updated_at", "dated", "ended_at", "last_boot", "revision"),
+    *("started_at", "updated_at", "dated", "ended_at", "last_boot", "revision", "doubtful"),
 )
 _MESSAGE = 1000  # characters of a failure's message: the task's own page has it all
 _BOOT = 2**32
 _MOST_STEPS = 2**31 - 1  # a made-up index must not break the row of its task, nor those beside it
 
 
-def read_changes(journal: JournalFile) -> bool:
-    """Read what is new in a journal. True when there is more: call again.
+def read_slices(journal: JournalFile) -> Iterator[None]:
+    """Read what is new in a journal; pauses after each slice, when its progress is on disk.
 
     Raises JournalUnreadable when the file cannot be read; the index then keeps what it knows.
     """
-    reader = discovery.reader_for(journal)
+    reader, pace = discovery.reader_for(journal), Pace()
     if journal.dialect != "stepkeeper":
-        _reread_newest(journal, reader)
-        return False
-    if journal.highest_boot > journal.indexed_boot:
-        return _begin_boot(journal, reader)
-    return _tail(journal, reader)
+        yield from _read_newest(journal, reader, pace)
+    else:
+        if journal.highest_boot > journal.indexed_boot:
+            _begin_boot(journal)
+            yield
+        yield from _read_doubtful(journal, reader, pace)
+        yield from _read_changes(journal, reader, pace)
+    yield from intents.update_slices(journal, reader)
+    yield from _sum_hours(journal)
+    journal.read_at = clock.wall()
+    journal.save(update_fields=["read_at"])
 
 
-def refresh_intents(journal: JournalFile) -> None:
-    """Look again at what recovery would do about every pending intent: time, or an agent's death, changes that."""
-    intents.update_intents(journal, discovery.reader_for(journal), everything=True)
+def look_again_slices(journal: JournalFile) -> Iterator[None]:
+    """Look again at the intents whose outlook may have changed: time, or an agent's death, changes that."""
+    yield from intents.update_slices(journal, discovery.reader_for(journal))
 
 
-def _tail(journal: JournalFile, reader: Reader) -> bool:
-    changes = reader.changes(journal.indexed_revision, limit=BATCH)
-    touched = _touched(changes)
-    tasks = _load(reader, touched)
-    # Before the cursor moves: a kill in between looks at them again.
-    intents.update_intents(journal, reader, touched=touched)
-    with transaction.atomic():
-        hours = put_runs(journal, changes.runs)
-        hours |= put_model_calls(journal, reader, changes.model_calls, changes.steps)
-        _put_tasks(journal, tasks, _changed(changes))
-        # A run that was served more saves what its earlier calls cost, whatever hour those were in.
-        if changes.model_calls or changes.runs:
-            ids = {call.task_id for call in changes.model_calls} | {run.task_id for run in changes.runs}
-            rollup.rebuild_tasks(journal, ids)
-            rollup.rebuild_hours(journal, hours | rollup.hours_of(journal, ids))
-        # A kill before this commit leaves cursor and rows as they were; after it, both are new.
-        journal.indexed_revision = max(journal.indexed_revision, changes.highest_revision)
-        _mark_read(journal)
-    return changes.more
+def _read_changes(journal: JournalFile, reader: Reader, pace: Pace) -> Iterator[None]:
+    more = True
+    while more:
+        with pace.slice():
+            changes = reader.changes(journal.indexed_revision, limit=pace.rows)
+            touched, tools = _touched(changes), name_steps(reader, changes.model_calls, changes.steps)
+            tasks = _load(reader, touched)
+            with transaction.atomic():
+                hours = put_runs(journal, changes.runs) | put_model_calls(journal, changes.model_calls, tools)
+                _put_tasks(journal, tasks, _changed(changes))
+                # A run that was served more saves what its earlier calls cost, whatever hour those were in.
+                if changes.model_calls or changes.runs:
+                    ids = {call.task_id for call in changes.model_calls} | {run.task_id for run in changes.runs}
+                    rollup.rebuild_tasks(journal, ids)
+                    hours |= rollup.hours_of(journal, ids)
+                intents.mark_changed(journal, touched)
+                _mark_hours(journal, hours)
+                # A kill before this commit leaves cursor, rows and marks as they were; after it, all are new.
+                journal.indexed_revision = max(journal.indexed_revision, changes.highest_revision)
+                journal.save(update_fields=["indexed_revision"])
+        more = changes.more
+        yield
 
 
-def _begin_boot(journal: JournalFile, reader: Reader) -> bool:
+def _begin_boot(journal: JournalFile) -> None:
     """A new boot: a power cut may have taken rows that were read before they were synced.
 
     Unfinished tasks and everything of the boot before are read anew, from the rows that are there now.
     """
     before = max(min(journal.indexed_boot, journal.highest_boot - 1), 0) * _BOOT
-    known = IndexedTask.objects.filter(journal=journal)
-    doubtful = set(known.filter(status__in=_UNFINISHED).values_list("task_id", flat=True))
-    doubtful |= set(known.filter(revision__gte=before).values_list("task_id", flat=True))
-    for task_id in sorted(doubtful):
-        with transaction.atomic():
-            _reread(journal, reader, task_id)
-    # Only now: a kill above begins this boot again.
-    journal.indexed_boot = journal.highest_boot
-    journal.indexed_revision = min(journal.indexed_revision, max(before - 1, 0))
-    _mark_read(journal)
-    return _tail(journal, reader)
+    with transaction.atomic():
+        known = IndexedTask.objects.filter(journal=journal)
+        known.filter(Q(status__in=_UNFINISHED) | Q(revision__gte=before)).update(doubtful=True)
+        # A kill before this commit begins the boot again; after it, the marks say what is left to do.
+        journal.indexed_boot = journal.highest_boot
+        journal.indexed_revision = min(journal.indexed_revision, max(before - 1, 0))
+        journal.save(update_fields=["indexed_revision", "indexed_boot"])
 
 
-def _reread(journal: JournalFile, reader: Reader, task_id: str) -> None:
-    hours = rollup.hours_of(journal, [task_id])
-    drop_rows(journal, task_id)
-    task = reader.task(task_id)
-    if task is None:
-        IndexedTask.objects.filter(journal=journal, task_id=task_id).delete()
-    else:
-        _put_tasks(journal, [task], {})
-        hours |= put_runs(journal, reader.runs(task_id))
-        hours |= put_model_calls(journal, reader, reader.model_calls(task_id, None), ())
-        rollup.rebuild_tasks(journal, [task_id])
-    rollup.rebuild_hours(journal, hours)
+def _read_doubtful(journal: JournalFile, reader: Reader, pace: Pace) -> Iterator[None]:
+    doubtful = IndexedTask.objects.filter(journal=journal, doubtful=True).order_by("pk")
+    while task_ids := list(doubtful.values_list("task_id", flat=True)[: pace.rows]):
+        with pace.slice():
+            tasks = _load(reader, task_ids)
+            runs = [run for task in tasks for run in reader.runs(task.task_id)]
+            calls = [call for task in tasks for call in reader.model_calls(task.task_id, None)]
+            tools = name_steps(reader, calls, ())
+            with transaction.atomic():
+                hours = rollup.hours_of(journal, task_ids)
+                drop_rows(journal, task_ids)
+                gone = set(task_ids) - {task.task_id for task in tasks}
+                IndexedTask.objects.filter(journal=journal, task_id__in=gone).delete()
+                _put_tasks(journal, tasks, {})
+                hours |= put_runs(journal, runs) | put_model_calls(journal, calls, tools)
+                rollup.rebuild_tasks(journal, task_ids)
+                intents.mark_changed(journal, task_ids)
+                _mark_hours(journal, hours)
+        yield
 
 
-def _reread_newest(journal: JournalFile, reader: Reader) -> None:
+def _read_newest(journal: JournalFile, reader: Reader, pace: Pace) -> Iterator[None]:
     """A foreign journal has no revisions: its newest tasks are read whenever the file changed."""
-    tasks: list[TaskRow] = []
+    seen: set[str] = set()
     cursor: str | None = None
-    while len(tasks) < NEWEST:
-        page = reader.tasks(after=cursor, limit=min(200, NEWEST - len(tasks)))
-        tasks.extend(page.items)
+    while len(seen) < NEWEST:
+        with pace.slice():
+            page = reader.tasks(after=cursor, limit=min(pace.rows, NEWEST - len(seen)))
+            with transaction.atomic():
+                _put_tasks(journal, page.items, {})
+                intents.mark_changed(journal, [task.task_id for task in page.items])
+        seen.update(task.task_id for task in page.items)
         cursor = page.next_cursor
+        yield
         if cursor is None:
             break
-    seen = {task.task_id for task in tasks}
-    intents.update_intents(journal, reader, touched=seen)
-    with transaction.atomic():
-        gone = [
-            row.pk for row in IndexedTask.objects.filter(journal=journal).only("task_id") if row.task_id not in seen
-        ]
-        IndexedTask.objects.filter(pk__in=gone).delete()
-        _put_tasks(journal, tasks, {})
-        _mark_read(journal)
+    known = IndexedTask.objects.filter(journal=journal)
+    known.filter(pk__in=[pk for pk, task_id in known.values_list("pk", "task_id") if task_id not in seen]).delete()
+
+
+def _mark_hours(journal: JournalFile, hours: Iterable[datetime]) -> None:
+    """Note that the sums of these hours are to be made anew; in the transaction that changed what is summed."""
+    journal.unsummed_hours = sorted({*journal.unsummed_hours, *map(clock.text, hours)})
+    journal.save(update_fields=["unsummed_hours"])
+
+
+def _sum_hours(journal: JournalFile) -> Iterator[None]:
+    while journal.unsummed_hours:
+        hour, *left = journal.unsummed_hours
+        with transaction.atomic():
+            rollup.rebuild_hours(journal, [clock.parse(hour)])
+            journal.unsummed_hours = left
+            journal.save(update_fields=["unsummed_hours"])
+        yield
 
 
 def _load(reader: Reader, task_ids: Iterable[str]) -> list[TaskRow]:
@@ -191,9 +219,5 @@ def _row(journal: JournalFile, task: TaskRow, updated_at: datetime, *, dated: bo
         ended_at=task.ended_at,
         last_boot=task.boot,
         revision=task.revision,
+        doubtful=False,
     )
-
-
-def _mark_read(journal: JournalFile) -> None:
-    journal.read_at = clock.wall()
-    journal.save(update_fields=["indexed_revision", "indexed_boot", "read_at"])

@@ -47,6 +47,7 @@ class IndexedTask(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     last_boot = models.BigIntegerField(null=True, blank=True)
     revision = models.BigIntegerField(default=0)
+    doubtful = models.BooleanField(default=False)  # a power cut may have taken what was read: it is read again
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=("journal", "task_id"), name="task_once_per_journal"),)

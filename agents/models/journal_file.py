@@ -9,6 +9,7 @@ COPY = "copy"
 REWOUND = "rewound"
 VANISHED = "vanished"
 OUTSIDE = "outside"
+HUNG = "hung"
 
 
 class JournalFile(models.Model):
@@ -29,6 +30,7 @@ class JournalFile(models.Model):
     highest_boot = models.BigIntegerField(default=0)
     indexed_revision = models.BigIntegerField(default=0)  # the index holds everything up to here
     indexed_boot = models.BigIntegerField(default=0)
+    unsummed_hours = models.JSONField(default=list, blank=True)  # UTC hours whose spend is to be summed again
     signature = models.CharField(max_length=400, blank=True, default="")
 
     copy_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="copies")
@@ -47,8 +49,10 @@ class JournalFile(models.Model):
 
     found_at = models.DateTimeField()
     seen_at = models.DateTimeField()  # the last time the globs gave it
-    read_at = models.DateTimeField(null=True, blank=True)  # the last time its rows were read into the index
+    read_at = models.DateTimeField(null=True, blank=True)  # the last time the index held all its rows; NULL: never
+    swept_at = models.DateTimeField(null=True, blank=True)  # the last time watch took slices of it
     vanished_at = models.DateTimeField(null=True, blank=True)
+    retry_at = models.DateTimeField(null=True, blank=True)  # of one whose reading hung: not opened before
 
     class Meta:
         ordering = ("path",)
@@ -83,4 +87,4 @@ class JournalFile(models.Model):
         return "" if self.kind == "ok" else f"Its journal is not read now. {self.sentence}".strip()
 
 
-__all__ = ["COPY", "OUTSIDE", "REWOUND", "VANISHED", "JournalFile"]
+__all__ = ["COPY", "HUNG", "OUTSIDE", "REWOUND", "VANISHED", "JournalFile"]

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 
 from agents.access.roles import Role, give_role, make_groups
 from agents.catalog import discovery, liveness
-from agents.index.tail import read_changes
+from agents.index.tail import read_slices
 from agents.models import JournalFile
 from agents.watch import Watch
 from journal.models import Step
@@ -55,7 +55,7 @@ def reread(row: JournalFile) -> JournalFile:
     row.refresh_from_db()
     discovery.record_state(row, discovery.inspect_path(row.path))
     liveness.record_writer(row)
-    while read_changes(row):
+    for _ in read_slices(row):
         pass
     liveness.derive_states(row)
     row.refresh_from_db()

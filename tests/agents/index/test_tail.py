@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import timedelta
 from decimal import Decimal
 
@@ -9,8 +10,7 @@ import pytest
 
 from agents.fleet import spend
 from agents.fleet.queries import list_pending, list_tasks
-from agents.index import tail
-from agents.index.tail import read_changes
+from agents.index.tail import read_slices
 from agents.models import IndexedModelCall, IndexedTask, PendingIntent, SpendHour
 from agents.models.pending_intent import HELD, IN_FLIGHT, UNRESOLVED
 from agents.money import Money
@@ -52,7 +52,7 @@ def test_a_batch_applied_twice_counts_once(path):
     row = journal_file(path)
     row.indexed_revision = 0
     row.save()
-    read_changes(row)
+    deque(read_slices(row), maxlen=0)
     assert totals() == before
     assert IndexedModelCall.objects.count() == 1
 
@@ -111,8 +111,8 @@ def test_a_new_boot_reads_anew_what_a_power_cut_took(path):
     assert totals() == [(1, 5_350_000_000, 0, None)]
 
 
-def test_many_rows_come_in_several_batches(path, monkeypatch):
-    monkeypatch.setattr(tail, "BATCH", 7)
+def test_many_rows_come_in_several_slices(path, monkeypatch):
+    monkeypatch.setattr("agents.index.pace.FIRST", 7)
     with writing(path) as connection:
         connection.execute("BEGIN")
         for number in range(40):
