@@ -37,7 +37,6 @@ DEBUG = environment.DEBUG.read()
 SECRET_KEY = secret_key.load_secret_key(STEPKEEPER_DATA)
 ALLOWED_HOSTS = list(environment.HOSTS.read())
 ROOT_URLCONF = "dashboard.urls"
-WSGI_APPLICATION = "dashboard.wsgi.application"
 # The output of a step marked as committed: a million characters, of twelve bytes each at most as a browser sends them.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 2**20
 

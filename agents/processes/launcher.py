@@ -30,13 +30,13 @@ from agents import health
 from agents.access import login_link
 from agents.models import Beat, Job
 from agents.processes.lock import AlreadyRunning, hold_folder
-from agents.processes.supervisor import STOP_SIGNALS, WATCHED, Part, Supervisor
+from agents.processes.supervisor import STOP_SIGNALS, Part, Supervisor
 from agents.processes.tree import adopt_orphans, die_with_parent, end_descendants, end_tree, reap_children
+from journal import clock
 from journal.supervise import exit_status
 
 # The front's own limit: the supervisor's 5 s of grace and its kill have passed by then. The promise is 8 s.
 STOP_WITHIN = 6.5
-WEB_THREADS = "16"
 OWN_FILES = ("dashboard.db", "dashboard.db-wal", "dashboard.db-shm", "secret-key", "static", "cache", "demo")
 
 
@@ -155,11 +155,11 @@ def dashboard_parts(*, demo: bool) -> list[Part]:
     """The programs to run; each is an ordinary command one can also start alone, as the systemd units do."""
     manage = str(settings.BASE_DIR / "manage.py")
     env = os.environ | {"PYTHONUNBUFFERED": "1", "STEPKEEPER_DEMO": "1" if demo or settings.STEPKEEPER_DEMO else "0"}
-    web = [sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1"]
-    web += ["--port", str(settings.STEPKEEPER_PORT), "--workers", "1", "--blocking-threads", WEB_THREADS, "--http", "1"]
+    web = [sys.executable, "-m", "granian", "--interface", "asginl", "--host", "127.0.0.1"]
+    web += ["--port", str(settings.STEPKEEPER_PORT), "--workers", "1", "--http", "1"]
     web += ["--no-ws", "--respawn-failed-workers", "--workers-kill-timeout", "4", "--log-level", "error"]
     running = [
-        Part("web", [*web, "dashboard.wsgi:application"], env | {"PYTHONPATH": str(settings.BASE_DIR)}),
+        Part("web", [*web, "dashboard.asgi:application"], env | {"PYTHONPATH": str(settings.BASE_DIR)}),
         Part("worker", [sys.executable, manage, "qcluster"], env),
         Part("watch", [sys.executable, manage, "watch"], env),
     ]
@@ -200,14 +200,18 @@ def _web_answers() -> bool:
 
 
 def _beats() -> Mapping[str, datetime]:
-    """The newest sign of life of each watched part: its beat, and for the worker also each job it took."""
+    """The newest sign of life of each watched part.
+
+    Web's is that it answers now, watch's is its beat, and the worker's is its beat or a job that it took.
+    """
+    answers = {"web": clock.wall()} if _web_answers() else {}
     try:
-        beats = dict(Beat.objects.filter(name__in=WATCHED).values_list("name", "beaten_at"))
+        beats = dict(Beat.objects.filter(name__in=("watch", "worker")).values_list("name", "beaten_at"))
         newest = Job.objects.order_by("-created_at").values_list("claimed_at", flat=True)[:20]
         signs = [sign for sign in (beats.get("worker"), *newest) if sign is not None]
-        return beats | ({"worker": max(signs)} if signs else {})
+        return answers | beats | ({"worker": max(signs)} if signs else {})
     except DatabaseError:
-        return {}  # a busy or full disk must not end the supervisor; the next look is in a few seconds
+        return answers  # a busy or full disk must not end the supervisor; the next look is in a few seconds
     finally:
         connections.close_all()
 

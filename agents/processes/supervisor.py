@@ -29,10 +29,11 @@ LONGEST_BACKOFF = 30.0
 STEADY = 60.0  # a part that ran this long has its restarts forgiven
 # The canary goes round every 30 s, and a worker that is too busy for it took a job, whose time limit is 60 s. Longer
 # silence means a worker that takes no jobs; after it, the queue moves again within 90 s of the kill that stopped it.
+# Web is asked for /healthz every LOOK_EVERY seconds, and gets the same patience: its first start may be slow.
 SILENT = 65.0
 HEARD = 10.0  # watch beats every 5 s at least
 LOOK_EVERY = 2.0
-WATCHED = ("watch", "worker")
+WATCHED = ("web", "watch", "worker")
 
 Beats = Callable[[], Mapping[str, datetime]]
 Say = Callable[[str], None]
@@ -116,7 +117,8 @@ class Supervisor:
     def _end_silent_parts(self, now: float) -> None:
         """Ends the tree of a part whose sign of life has not changed for SILENT seconds; its restart follows.
 
-        A queue that lost its lock to a killed worker looks busy to every process list and takes no job for ever.
+        A queue that lost its lock to a killed worker looks busy to every process list and takes no job for ever. A
+        stopped web process, or one whose threads all hang, keeps its port and answers nobody.
         """
         for part in silent_parts(self._parts, self._beats(), now):
             if part.pid is not None:

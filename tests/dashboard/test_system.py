@@ -91,7 +91,7 @@ def test_any_other_fault_is_the_500_page(stranger):
 
 def test_the_web_process_waits_two_seconds_and_the_others_ten(tmp_path):
     program = (
-        "import dashboard.wsgi; from django.db import connection as c; "
+        "import dashboard.asgi; from django.db import connection as c; "
         "print(c.cursor().execute('PRAGMA busy_timeout').fetchone()[0])"
     )
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("STEPKEEPER_", "DJANGO_"))}

@@ -161,7 +161,7 @@ def test_a_killed_web_worker_comes_back(lasting):
     lasting.link()
     (supervisor,) = psutil.Process(lasting.process.pid).children()
     web = next(child for child in supervisor.children() if "granian" in child.cmdline())
-    serving = next(child for child in web.children() if "dashboard.wsgi:application" in child.cmdline())
+    serving = next(child for child in web.children() if "dashboard.asgi:application" in child.cmdline())
     serving.kill()
     soon(lambda: not port_is_free(lasting.port) and serving.pid not in [p.pid for p in lasting.processes()], within=45)
 

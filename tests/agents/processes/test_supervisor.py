@@ -56,13 +56,15 @@ def gone(pid: int) -> bool:
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def silenced(*, watch: range, worker: range, seconds: int = 300) -> dict[str, int]:
+def silenced(*, watch: range, worker: range, web: range = range(0), seconds: int = 300) -> dict[str, int]:
     """When each part is first found silent, if watch and worker beat in every second but those given."""
     parts = [Part(name, [], {}, pid=1) for name in ("web", "worker", "watch")]
     beats: dict[str, datetime] = {}
     found: dict[str, int] = {}
     for second in range(seconds):
         at = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=second)
+        if second not in web:
+            beats["web"] = at
         if second % 4 == 0 and second not in watch:
             beats["watch"] = at
         # Its canary comes from watch, every 30 s.
@@ -84,6 +86,11 @@ def test_a_watch_frozen_for_long_is_found_silent_and_the_worker_is_not():
 
 def test_a_silent_worker_is_found_while_watch_is_heard():
     assert silenced(watch=range(0), worker=range(100, 300)) == {"worker": 90 + 66}
+
+
+def test_a_web_process_that_answers_no_more_is_found_whether_watch_is_heard_or_not():
+    assert silenced(watch=range(0), worker=range(0), web=range(100, 300)) == {"web": 99 + 66}
+    assert silenced(watch=range(100, 300), worker=range(0), web=range(100, 300))["web"] == 99 + 66
 
 
 def test_a_gap_in_the_beat_of_watch_does_not_forgive_the_worker_its_silence():
