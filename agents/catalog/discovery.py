@@ -131,7 +131,7 @@ def record_hang(path: str, *, seconds: float) -> None:
     now = clock.wall()
     card: dict[str, Any] = {
         "kind": HUNG,
-        "sentence": f"Reading it took over {seconds:.0f} s and was cut off.",
+        "sentence": f"Reading it took over {seconds:g} s and was cut off.",
         "hint": f"Look whether its disk answers. It is tried again every {RETRY.total_seconds() / 60:.0f} minutes.",
         "signature": "",
         "retry_at": now + RETRY,

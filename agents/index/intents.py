@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from django.db.models import Max
 
 from agents.decisions.allowed import ENDED, can_be_asked, read_profile
 from agents.index import expired_approvals
 from agents.index.expired_approvals import without_expired_approval
-from agents.index.pace import AIM
+from agents.index.pace import Pace
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
 from journal import clock
 from journal.models import Attempt, Step
+from journal.reader.snapshot import IntentSnapshot
+from journal.reconcile import actions
+from journal.reconcile.decide import decide
 
 if TYPE_CHECKING:
     from journal.providers.profile import Profile
     from journal.reader import Reader
+
+Known = dict[tuple[str, int], PendingIntent]
 
 # What recovery would do changes by itself as horizons and windows pass.
 STALE = timedelta(seconds=30)
@@ -29,6 +35,13 @@ _PARAMETER = re.compile(r"\$(?:\.[^.\[]*)?")
 _NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
 _CHANGED = -1  # no revision of a journal: the intent is to be looked at again
 MOST = 1000  # pending intents kept per journal, those changed the longest ago; as they are settled the others follow
+
+
+_COLUMNS = tuple(
+    field.name
+    for field in PendingIntent._meta.concrete_fields
+    if field.name not in ("id", "journal", "task_id", "step_index")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +71,20 @@ def update_slices(journal: JournalFile, reader: Reader) -> Iterator[None]:
     known = {(row.task_id, row.step_index): row for row in PendingIntent.objects.filter(journal=journal)}
     settled = known.keys() - {(step.task_id, step.step_index) for step in pending}
     PendingIntent.objects.filter(pk__in=[known[place].pk for place in settled]).delete()
-    started = time.monotonic()
-    for step in pending:
-        row = known.get((step.task_id, step.step_index))
-        if row is None or row.revision != step.revision or now - row.decided_at > STALE:
-            _put(journal, reader, step, now, first_read=row.since if row else now)
-        if time.monotonic() - started > AIM:
-            yield
-            started = time.monotonic()
+    due = [step for step in pending if _is_due(step, known.get((step.task_id, step.step_index)), now)]
+    pace = Pace()
+    while due:
+        with pace.slice():
+            steps, due = due[: pace.rows], due[pace.rows :]
+            places = [(step.task_id, step.step_index) for step in steps]
+            ours = journal.dialect == "stepkeeper"
+            intents = reader.load_intents(places) if ours else [IntentSnapshot(step) for step in steps]
+            _put(journal, intents, known, now)
+        yield
+
+
+def _is_due(step: Step, row: PendingIntent | None, now: datetime) -> bool:
+    return row is None or row.revision != step.revision or now - row.decided_at > STALE
 
 
 def mark_changed(journal: JournalFile, task_ids: Collection[str] | None = None) -> None:
@@ -80,44 +99,60 @@ def journals_with_old_intents() -> set[int]:
     return set(late.values_list("journal", flat=True).distinct())
 
 
-def _put(journal: JournalFile, reader: Reader, step: Step, now: datetime, *, first_read: datetime) -> None:
-    attempts = reader.attempts(step.task_id, step.step_index)
-    ours = journal.dialect == "stepkeeper"
-    task = reader.task(step.task_id) if ours else None
-    status = task.status[:16] if task else ""
-    profile = read_profile(step, reader.profile_json(step.task_id, step.step_index)) if ours else None
-    outlook = _outlook(journal, reader, without_expired_approval(step, now), attempts, profile, status)
+def _put(journal: JournalFile, intents: list[IntentSnapshot], known: Known, now: datetime) -> None:
+    newest = IndexedTask.objects.filter(journal=journal).aggregate(at=Max("updated_at"))["at"]
+    moment = actions.Now(moment=clock.moment(), newest=newest, boot=journal.highest_boot + 1)
+    rows = []
+    for intent in intents:
+        before = known.get((intent.step.task_id, intent.step.step_index))
+        rows.append(_row(journal, intent, moment, now, first_read=before.since if before else now))
+    # One transaction: a kill before its commit leaves these intents to be looked at again.
+    PendingIntent.objects.bulk_create(
+        rows,
+        batch_size=200,
+        update_conflicts=True,
+        unique_fields=["journal", "task_id", "step_index"],
+        update_fields=_COLUMNS,
+    )
+
+
+def _row(
+    journal: JournalFile, intent: IntentSnapshot, moment: actions.Now, now: datetime, *, first_read: datetime
+) -> PendingIntent:
+    step = intent.step
+    status = intent.task.status[:16] if intent.task else ""
+    profile = read_profile(step, intent.profile_json) if journal.dialect == "stepkeeper" else None
+    judged = replace(intent, step=without_expired_approval(step, now))
+    outlook = _outlook(journal, judged, profile, status, moment)
     lapsed = expired_approvals.expiry_sentence(step, now) if outlook.state == HELD else ""
-    PendingIntent.objects.update_or_create(
+    return PendingIntent(
         journal=journal,
         task_id=step.task_id,
         step_index=step.step_index,
-        defaults={
-            "agent": journal.agent,
-            "tool_name": step.tool_name[:200],
-            "effect": step.effect or "",
-            "transport": step.transport,
-            "provider": step.provider or "",
-            "key": (step.idempotency_key or "")[:200],
-            "payload_sha256": (step.payload_sha256 or "")[:64],
-            "arguments_bytes": step.arguments_bytes,
-            "dispatches": count_dispatches(attempts),
-            "state": outlook.state,
-            "hold_reason": outlook.hold_reason,
-            "why": f"{outlook.why} {lapsed}".strip(),
-            "detail": _detail(step, outlook),
-            "next_action": outlook.next_action,
-            "next_sentence": outlook.next_sentence,
-            "next_attempt_at": outlook.next_attempt_at or step.next_attempt_at,
-            "since": step.created_at or step.updated_at or first_read,
-            "dated": bool(step.created_at or step.updated_at),
-            "window_left_until": outlook.window_left_until,
-            "window_text": outlook.window_text,
-            "task_status": status,
-            "asks": can_be_asked(profile),
-            "revision": step.revision,
-            "decided_at": now,
-        },
+        agent=journal.agent,
+        tool_name=step.tool_name[:200],
+        effect=step.effect or "",
+        transport=step.transport,
+        provider=step.provider or "",
+        key=(step.idempotency_key or "")[:200],
+        payload_sha256=(step.payload_sha256 or "")[:64],
+        arguments_bytes=step.arguments_bytes,
+        dispatches=count_dispatches(intent.attempts),
+        state=outlook.state,
+        hold_reason=outlook.hold_reason,
+        why=f"{outlook.why} {lapsed}".strip(),
+        detail=_detail(step, outlook),
+        next_action=outlook.next_action,
+        next_sentence=outlook.next_sentence,
+        next_attempt_at=outlook.next_attempt_at or step.next_attempt_at,
+        since=step.created_at or step.updated_at or first_read,
+        dated=bool(step.created_at or step.updated_at),
+        window_left_until=outlook.window_left_until,
+        window_text=outlook.window_text,
+        task_status=status,
+        asks=can_be_asked(profile),
+        revision=step.revision,
+        decided_at=now,
     )
 
 
@@ -137,13 +172,9 @@ def count_dispatches(attempts: Sequence[Attempt]) -> int:
 
 
 def _outlook(
-    journal: JournalFile,
-    reader: Reader,
-    step: Step,
-    attempts: Sequence[Attempt],
-    profile: Profile | None,
-    task_status: str,
+    journal: JournalFile, intent: IntentSnapshot, profile: Profile | None, task_status: str, moment: actions.Now
 ) -> Outlook:
+    step, attempts = intent.step, intent.attempts
     if journal.dialect != "stepkeeper":
         return Outlook(FOREIGN, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
@@ -161,7 +192,7 @@ def _outlook(
         return Outlook(HELD, _sentence("profile_missing"), "profile_missing")
     until, text = _window(profile, attempts)
     reason, state = step.hold_reason or "", UNRESOLVED
-    action, why, due = _decide(journal, reader, step, attempts, profile)
+    action, why, due = _decide(intent, profile, moment)
     if action == "hold" or (reason and step.decision is None):
         state = HELD
         reason = reason or why
@@ -183,14 +214,8 @@ def _of_ended_task(step: Step, task_status: str) -> Outlook:
     return Outlook(HELD, why, reason or "task_ended", "hold", why, window_text=text)
 
 
-def _decide(
-    journal: JournalFile, reader: Reader, step: Step, attempts: Sequence[Attempt], profile: Profile
-) -> tuple[str, str, datetime | None]:
-    from journal.reconcile import actions, decide
-
-    newest = IndexedTask.objects.filter(journal=journal).order_by("-updated_at").values_list("updated_at", flat=True)
-    now = actions.Now(moment=clock.moment(), newest=newest.first(), boot=journal.highest_boot + 1)
-    action = decide.decide(step, attempts, reader.evidence(step.task_id, step.step_index), profile, now)
+def _decide(intent: IntentSnapshot, profile: Profile, moment: actions.Now) -> tuple[str, str, datetime | None]:
+    action = decide(intent.step, intent.attempts, intent.evidence, profile, moment)
     name = type(action).__name__.lower()
     if isinstance(action, actions.Hold):
         return name, action.reason, None

@@ -42,12 +42,11 @@ def put_runs(journal: JournalFile, runs: Iterable[Run]) -> set[datetime]:
 def name_steps(reader: Reader, calls: Iterable[ModelCall], steps: Iterable[Step]) -> Tools:
     """The tool of each model call's step. `steps` are rows already at hand; the others are read."""
     tools = {(step.task_id, step.step_index): step.tool_name for step in steps}
-    for call in calls:
-        place = (call.task_id, call.step_index)
-        if place not in tools:
-            found = reader.steps(call.task_id, after=call.step_index - 1, limit=1)
-            tools[place] = found[0].tool_name if found and found[0].step_index == call.step_index else ""
-    return tools
+    missing = {(call.task_id, call.step_index) for call in calls} - tools.keys()
+    found = {
+        (step.task_id, step.step_index): step.tool_name for step in (reader.load_steps(missing) if missing else ())
+    }
+    return dict.fromkeys(missing, "") | found | tools
 
 
 def put_model_calls(journal: JournalFile, calls: Iterable[ModelCall], tools: Tools) -> set[datetime]:

@@ -65,7 +65,7 @@ def _read_changes(journal: JournalFile, reader: Reader, pace: Pace) -> Iterator[
         with pace.slice():
             changes = reader.changes(journal.indexed_revision, limit=pace.rows)
             touched, tools = _touched(changes), name_steps(reader, changes.model_calls, changes.steps)
-            tasks = _load(reader, touched)
+            tasks = reader.load_tasks(touched)
             with transaction.atomic():
                 hours = put_runs(journal, changes.runs) | put_model_calls(journal, changes.model_calls, tools)
                 _put_tasks(journal, tasks, _changed(changes))
@@ -102,7 +102,7 @@ def _read_doubtful(journal: JournalFile, reader: Reader, pace: Pace) -> Iterator
     doubtful = IndexedTask.objects.filter(journal=journal, doubtful=True).order_by("pk")
     while task_ids := list(doubtful.values_list("task_id", flat=True)[: pace.rows]):
         with pace.slice():
-            tasks = _load(reader, task_ids)
+            tasks = reader.load_tasks(task_ids)
             runs = [run for task in tasks for run in reader.runs(task.task_id)]
             calls = [call for task in tasks for call in reader.model_calls(task.task_id, None)]
             tools = name_steps(reader, calls, ())
@@ -152,11 +152,6 @@ def _sum_hours(journal: JournalFile) -> Iterator[None]:
             journal.unsummed_hours = left
             journal.save(update_fields=["unsummed_hours"])
         yield
-
-
-def _load(reader: Reader, task_ids: Iterable[str]) -> list[TaskRow]:
-    found = (reader.task(task_id) for task_id in sorted(task_ids))
-    return [task for task in found if task is not None]
 
 
 def _touched(changes: Changes) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -15,7 +16,9 @@ from django.db import OperationalError
 from agents.index.tail import read_slices
 from agents.models import Beat, IndexedModelCall, IndexedTask, Job, JournalFile
 from agents.watch import Watch
-from tests.builders.fleet import a_run, held, journal_file, rows, writing
+from tests.builders.fleet import a_run, held, journal_file, many_tasks, rows, writing
+
+MANAGE = [sys.executable, "manage.py"]
 
 
 def a_journal(path, task="t"):
@@ -218,30 +221,87 @@ def test_a_stop_in_the_middle_of_a_turn_ends_the_turn(folder):
     assert not done
 
 
-@pytest.mark.slow
-def test_the_command_watches_and_ends_at_sigterm(tmp_path):
-    folder = tmp_path / "agents"
-    folder.mkdir()
-    path = a_journal(folder / "a.db")
+@pytest.fixture
+def operated(tmp_path):
+    """The environment of watch as a process of its own, on a folder of journals."""
+    (tmp_path / "agents").mkdir()
     env = {name: value for name, value in os.environ.items() if not name.startswith("STEPKEEPER_")} | {
         "STEPKEEPER_DATA": str(tmp_path / "data"),
-        "STEPKEEPER_JOURNALS": str(folder / "*.db"),
+        "STEPKEEPER_JOURNALS": str(tmp_path / "agents" / "*.db"),
         "DJANGO_SETTINGS_MODULE": "dashboard.settings",
     }
-    manage = [sys.executable, "manage.py"]
-    subprocess.run([*manage, "migrate", "--verbosity", "0"], env=env, check=True)
-    with subprocess.Popen([*manage, "watch"], env=env) as watch:
+    subprocess.run([*MANAGE, "migrate", "--verbosity", "0"], env=env, check=True)
+    return env
+
+
+@pytest.mark.slow
+def test_the_command_watches_and_ends_at_sigterm(tmp_path, operated):
+    path = a_journal(tmp_path / "agents" / "a.db")
+    with subprocess.Popen([*MANAGE, "watch"], env=operated) as watch:
         try:
             _soon(lambda: _indexed(tmp_path / "data" / "dashboard.db") == [("t", str(path))])
-            second = subprocess.run([*manage, "watch"], env=env, capture_output=True, text=True, check=False)
+            second = subprocess.run([*MANAGE, "watch"], env=operated, capture_output=True, text=True, check=False)
             assert second.returncode != 0
             assert f"its watch loop runs as pid {watch.pid}" in second.stderr
-            late = a_journal(folder / "late.db", "late")
+            late = a_journal(tmp_path / "agents" / "late.db", "late")
             _soon(lambda: ("late", str(late)) in _indexed(tmp_path / "data" / "dashboard.db"))
             watch.send_signal(signal.SIGTERM)
             assert watch.wait(timeout=10) == 0
         finally:
             watch.kill()
+
+
+@pytest.mark.slow
+def test_a_journal_of_many_tasks_and_pending_intents_is_read_on_where_a_kill_ended_it(tmp_path, operated):
+    path, database = tmp_path / "agents" / "many.db", tmp_path / "data" / "dashboard.db"
+    many_tasks(path, tasks=4000, pending=1000)
+    counted = "SELECT (SELECT COUNT(*) FROM agents_indexedtask), (SELECT COUNT(*) FROM agents_pendingintent)"
+    cursor = "SELECT indexed_revision FROM agents_journalfile"
+    with subprocess.Popen([*MANAGE, "watch"], env=operated) as first:
+        _soon(lambda: _asked(database, counted)[0] > 0)
+        first.kill()
+    (at_kill, _), (reached,) = _asked(database, counted), _asked(database, cursor)
+    assert at_kill < 4000
+    assert reached > rows.BOOT, "what was read stays read"
+    with subprocess.Popen([*MANAGE, "watch"], env=operated) as second:
+        try:
+            _soon(lambda: _asked(database, "SELECT COUNT(*) FROM agents_beat")[0] == 1)
+            _soon(lambda: _asked(database, "SELECT read_at FROM agents_journalfile")[0] is not None)
+            assert _asked(database, counted) == (4000, 1000)
+        finally:
+            second.kill()
+
+
+@pytest.mark.slow
+def test_a_journal_whose_reading_hangs_is_a_card_and_the_others_are_read(tmp_path, operated):
+    """Hung calls are made by a sleep: a kernel that answers no more cannot be made in a test."""
+    bad, good = a_journal(tmp_path / "agents" / "a.db", "bad"), a_journal(tmp_path / "agents" / "b.db", "good")
+    script = """
+import sys, time
+import django; django.setup()
+from agents import watch
+read = watch.read_slices
+watch.read_slices = lambda row: time.sleep(60) if row.path == sys.argv[1] else read(row)
+watch.HUNG = 0.5
+watch.Watch().run()
+"""
+    database = tmp_path / "data" / "dashboard.db"
+    hung = [sys.executable, "-c", script, str(bad)]
+    assert subprocess.run(hung, env=operated, timeout=60, check=False).returncode == 1
+    kinds = "SELECT kind, sentence FROM agents_journalfile WHERE path LIKE '%a.db'"
+    assert _asked(database, kinds) == ("hung", "Reading it took over 0.5 s and was cut off.")
+    with subprocess.Popen(hung, env=operated) as watch:
+        try:
+            _soon(lambda: _indexed(database) == [("good", str(good))])
+            assert watch.poll() is None, "the file that hung is left alone"
+            assert _asked(database, kinds)[0] == "hung"
+        finally:
+            watch.kill()
+
+
+def _asked(database, question):
+    with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection:
+        return connection.execute(question).fetchone()
 
 
 def _indexed(database):

@@ -146,3 +146,25 @@ __all__ = [
     "watched",
     "writing",
 ]
+
+
+def many_tasks(path: Path, *, tasks: int, pending: int) -> None:
+    """A journal of many tasks of one step each; the steps of the first `pending` of them are held."""
+    with writing(path) as connection:
+        rows.a_boot(connection)
+        rows.a_task(connection, "t0", status="waiting")
+        rows.a_step(connection, "t0", 0, status="pending", output_json=None, hold_reason="no_key_no_status")
+        connection.execute("BEGIN")
+        for table, done in (
+            ("agent_task", {"status": "completed"}),
+            ("agent_step_journal", {"status": "committed", "output_json": "1", "hold_reason": None}),
+        ):
+            cursor = connection.execute(f"SELECT * FROM {table}")
+            first = dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
+            others = (
+                first | {"task_id": f"t{n}", "revision": rows.BOOT + 10 + 2 * n} | (done if n >= pending else {})
+                for n in range(1, tasks)
+            )
+            places = ", ".join(f":{name}" for name in first)
+            connection.executemany(f"INSERT INTO {table} VALUES ({places})", others)
+        connection.execute("COMMIT")
