@@ -6,7 +6,7 @@ import sqlite3
 import sys
 
 from django.contrib.auth.decorators import login_not_required
-from django.db import OperationalError
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
@@ -20,21 +20,31 @@ from dashboard.ui.render import page_or_part
 RETRY_AFTER = 5  # seconds
 
 
+# What keeps SQLite from writing: the low byte of its error code is the kind, the rest says which of its cases it is.
+_UNWRITABLE = {
+    sqlite3.SQLITE_FULL: "its disk is full",
+    sqlite3.SQLITE_READONLY: "its file or its folder is read-only",
+    sqlite3.SQLITE_IOERR: "its disk answers with an error",
+    sqlite3.SQLITE_CANTOPEN: "its file cannot be opened",
+}
+
+
 def show_fault(request: HttpRequest) -> HttpResponse:
-    """The 500 page; while another process holds the dashboard's own database, a 503 that says so."""
-    if not _is_busy(sys.exc_info()[1]):
+    """The 500 page. Where the dashboard's own database is locked or cannot be written, a 503 that says so."""
+    code = _find_sqlite_code(sys.exc_info()[1])
+    is_busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    if not is_busy and code not in _UNWRITABLE:
         return server_error(request)
     # Without the request: who is signed in stands in the database that does not answer.
-    page = render_to_string("503.html")
+    page = render_to_string("503.html", {"cause": None if is_busy else _UNWRITABLE[code]})
     return HttpResponse(page, status=503, headers={"Retry-After": str(RETRY_AFTER)})
 
 
-def _is_busy(error: BaseException | None) -> bool:
-    if not isinstance(error, OperationalError):
-        return False
-    code = getattr(error.__cause__, "sqlite_errorcode", 0)
-    # The low byte is the kind; the rest says which of its cases it is.
-    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+def _find_sqlite_code(error: BaseException | None) -> int:
+    if not isinstance(error, DatabaseError):
+        return sqlite3.SQLITE_OK
+    code: int = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return code & 0xFF
 
 
 @login_not_required

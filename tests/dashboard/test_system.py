@@ -22,6 +22,7 @@ from agents.models import AuditEvent, JournalFile
 from dashboard.environment import CHECKOUT
 from journal import clock
 from tests.builders.fleet import a_person
+from tests.dashboard.conftest import form
 from tests.dashboard.ladder import text
 
 
@@ -59,6 +60,39 @@ def test_a_click_while_the_database_is_locked_is_a_503_that_changed_nothing(stra
     stranger.execute("ROLLBACK")
     assert not AuditEvent.objects.exists()
     assert client.post(link).status_code == 302, "the link is not used up"
+
+
+@pytest.mark.parametrize(
+    ("pragma", "cause"),
+    [("PRAGMA query_only = ON", "its file or its folder is read-only"), ("PRAGMA max_page_count = 1", "disk is full")],
+)
+def test_a_decision_that_cannot_be_written_says_so_and_why(db, held, stranger, pragma, cause):
+    client = Client(raise_request_exception=False)
+    client.force_login(a_person("ada", "operator"))
+    url = held("decide", "abandon")
+    decision = form(text(client.get(url)), reason="r" * 1900)
+    for number in range(40):  # pages with room for a small row would hide a full disk
+        AuditEvent.objects.create(at=clock.wall(), detail="x" * 150, action=f"{number}")
+    connections["default"].cursor().execute(pragma)
+    answer = client.post(url, decision)
+    assert (answer.status_code, cause in text(answer)) == (503, True)
+    assert "No decision was recorded or sent." in text(answer)
+    assert client.get("/tasks/").status_code == 200, "pages can still be read"
+
+
+def test_healthz_fails_while_the_database_can_be_read_and_not_written(stranger):
+    with connections["default"].cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+    told = Client().get("/healthz")
+    assert told.status_code == 503
+    assert "FAILS database: The dashboard's database cannot be read or written" in told.content.decode()
+
+
+def test_a_lock_that_is_held_makes_healthz_say_so_at_once(stranger):
+    stranger.execute("BEGIN IMMEDIATE")
+    assert "FAILS database" in Client().get("/healthz").content.decode()
+    stranger.execute("ROLLBACK")
+    assert "ok database" in Client().get("/healthz").content.decode()
 
 
 def test_reading_goes_on_while_another_program_writes(stranger):
