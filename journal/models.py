@@ -86,6 +86,7 @@ class Attempt:
     key_generation: int = 0
     decision_id: str | None = None
     duration: float | None = None  # seconds, by boot time
+    sent_at: datetime | None = None  # when the first byte of an HTTP request was about to be written
     odd: tuple[str, ...] = ()
 
 

@@ -118,6 +118,7 @@ CREATE TABLE agent_step_attempt (
     output_json TEXT,
     decision_id TEXT,
     duration REAL,
+    sent_at TEXT,
     revision INTEGER NOT NULL,
     PRIMARY KEY (task_id, step_index, attempt)
 );

@@ -59,7 +59,7 @@ def _adopted_by(attempt: Attempt) -> str:
 
 
 def _alarm(facts: Facts, attempt: Attempt) -> str:
-    if attempt.kind != "unmarked" or not facts.unknown:
+    if attempt.kind != "unmarked" or not facts.may_have_arrived_before(attempt):
         return ""
     return "The provider did not mark this answer as a replay: the effect may exist twice."
 
@@ -158,6 +158,8 @@ def _unknown(facts: Facts) -> Action:
     if last is None:
         return Hold("other_outcome", "No dispatch is on record, yet an outcome is unknown.")
     silent = last.kind in (None, "no_outcome") if last.verdict is None else last.kind in ("no_outcome", "lost_answer")
+    if last.verdict == "in_progress":
+        return status_rules.decide_after_acceptance(facts, last)
     if last.kind == "rejected":
         return status_rules.decide_after_rejection(facts)
     if last.kind == "raised":

@@ -66,6 +66,34 @@ class Facts:
         """The attempts whose effect nobody knows. A mark without outcome is one (law 1)."""
         return tuple(one for one in self.attempts if one.verdict in (None, "unknown", "in_progress"))
 
+    def may_have_arrived_before(self, attempt: Attempt) -> bool:
+        """Whether an earlier attempt without a known effect may have arrived.
+
+        None may have if none came to its first byte, or if the status said afterwards that nothing was there.
+        """
+        earlier = [one for one in self.unknown if one.attempt < attempt.attempt and self._may_have_left(one)]
+        if not earlier:
+            return False
+        status = self.profile.status
+        return not (
+            status is not None
+            and status.absence == "authoritative"
+            and any(
+                one.answer == "absent"
+                and one.attempt >= earlier[-1].attempt
+                and _counts(one, earlier[-1])
+                and (attempt.started_at is None or (one.asked_at or _EARLIEST) <= attempt.started_at)
+                for one in self.evidence
+            )
+        )
+
+    def _may_have_left(self, attempt: Attempt) -> bool:
+        # An attempt that ended with its process says by `sent_at` whether its first byte was due. That is not synced:
+        # after a restart of the machine it may be missing.
+        if attempt.verdict is not None and attempt.kind != "no_outcome":
+            return True
+        return attempt.sent_at is not None or attempt.os_boot_id != self.now.moment.os_boot_id
+
     @property
     def due(self) -> datetime:
         """When the next dispatch may go out: after back-off and after what the provider asked for."""

@@ -66,6 +66,24 @@ def decide_after_rejection(facts: Facts) -> Action:
     return again or Hold("rejected_after_unknown", f"{why} The status said {asked[-1].answer}.")
 
 
+def decide_after_acceptance(facts: Facts, last: Attempt) -> Action:
+    """Row 16: the provider accepted the request and has not carried it out yet. The request is never sent again."""
+    asked = facts.counted
+    if not facts.profile.asks:
+        return Hold("other_outcome", "Row 16: accepted but not done yet, and the profile has no status query.")
+    if not asked:
+        return Query("Row 16: accepted but not done yet, so the status is asked.")
+    if asked[-1].answer == "in_progress":
+        return _age(facts) or poll_again(facts)
+    if asked[-1].answer == "absent":
+        # The status may show the work only once it is done.
+        if facts.horizon_left(last) > timedelta(0):
+            return poll_again(facts)
+        return Hold("absent_not_proven", "Row 16: the provider accepted the request, and the status finds nothing.")
+    silent = Hold("status_gave_nothing", f"Row 16: accepted, and {len(asked)} status queries gave no answer.")
+    return ask_while_silent(facts) or silent
+
+
 def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
     """A Python tool raised after its mark. `replay` is what the key allows; its hold where it allows nothing."""
     if not facts.profile.asks:
@@ -74,17 +92,18 @@ def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
         return Hold("unknown_outcome", "The tool raised; it may have acted before, and nothing can tell.")
     if not facts.counted:
         return Query("The tool raised; it may have acted before, so the status is asked.")
-    newest, may_replay = facts.counted[-1], facts.profile.keyed and not isinstance(replay, Hold)
+    newest = facts.counted[-1]
     if newest.answer == "in_progress":
         return _age(facts) or poll_again(facts)
+    if facts.profile.keyed and not isinstance(replay, Hold):
+        # As without a status query: while the key protects a replay, no answer but these two makes the tool weaker.
+        return replay
     if newest.answer == "absent" and facts.profile.status and facts.profile.status.absence == "authoritative":
         # The call has returned, its request may still be under way: a client's timeout ends only the waiting.
         newest_unknown = facts.unknown[-1]
         if facts.horizon_left(newest_unknown, newest) <= timedelta(0):
             return Fail(last, "The tool raised, and the status says that nothing was done.")
-        return replay if may_replay else _until_horizon(facts, newest_unknown)
-    if may_replay:
-        return replay
+        return _until_horizon(facts, newest_unknown)
     if newest.answer == "absent":
         return Hold("absent_not_proven", "The tool raised; the status finds nothing but cannot prove it.")
     return ask_while_silent(facts) or Hold("status_gave_nothing", "The tool raised, and the status gave no answer.")

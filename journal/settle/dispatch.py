@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 from journal import clock, codec, stored_errors
 from journal.effects import Invoke, NotCalled, Program, Write
-from journal.errors import NoEffect
+from journal.errors import NoEffect, StepkeeperError
 from journal.http.frozen_request import MissingReference
 from journal.http.secrets import Secrets
 from journal.models import Evidence, FrozenRequest, Step
@@ -129,12 +130,29 @@ def _send_request(store: Store, secrets: Secrets, intent: Intent, mark: Mark) ->
             intent.request,
             profile=intent.profile,
             redispatch=mark.redispatch,
-            guard=lambda: stale(store, mark),
+            guard=lambda: _begin_sending(store, mark),
             secrets=secrets,
         )
     except MissingReference as error:
         # The environment changed since it was looked at; nothing was opened.
         return Outcome(verdict="not_sent", kind="stale", detail=error.message)
+
+
+def _begin_sending(store: Store, mark: Mark) -> str | None:
+    """Why nothing may be sent, or None once the journal says that the first byte comes next.
+
+    That is not synced. A kill after it leaves an attempt that may have arrived; one before it, an attempt that did not.
+    """
+
+    def note() -> str | None:
+        try:
+            store.write(lambda tx: attempts.note_sending(tx, mark), sync=False)
+        except (sqlite3.Error, StepkeeperError) as error:
+            return f"the journal could not be written: {error}"
+        return None
+
+    # Looked at again: the write may have waited.
+    return stale(store, mark) or note() or stale(store, mark)
 
 
 def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: Mark) -> Program[Outcome]:

@@ -67,6 +67,14 @@ def mark_dispatch(
     return Mark(task_id, step_index, number, tx.boot, moment.boot, int(row["sent"]) > 0)
 
 
+def note_sending(tx: Transaction, mark: Mark) -> None:
+    """Record that the first byte of the attempt's request comes next."""
+    tx.execute(
+        "UPDATE agent_step_attempt SET sent_at = ?, revision = ? WHERE task_id = ? AND step_index = ? AND attempt = ?",
+        (tx.now, tx.revision(), mark.task_id, mark.step_index, mark.attempt),
+    )
+
+
 def settle_attempt(
     tx: Transaction,
     mark: Mark,

@@ -68,6 +68,10 @@ def killed(number: int = 1, start: float = 0) -> Attempt:
     return attempt(number, start)
 
 
+def raised(number: int = 1, start: float = 0) -> Attempt:
+    return attempt(number, start, "unknown", "raised")
+
+
 def gateway(number: int = 1, start: float = 0, **more: Any) -> Attempt:
     return attempt(number, start, "unknown", "gateway", http_status=504, **more)
 

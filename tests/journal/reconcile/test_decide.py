@@ -36,6 +36,7 @@ SETTLED = attempt(1, 0, "no_effect", "settled")
 LIMITED = attempt(1, 0, "no_effect", "rate_limited", retry_after_at=at(100))
 REJECTED = attempt(2, 10, "no_effect", "rejected")
 RAISED = attempt(1, 0, "unknown", "raised")
+ACCEPTED = attempt(1, 0, "in_progress", "other", http_status=202)
 OTHER = attempt(1, 0, "unknown", "other")
 APPROVAL = {"hold_reason": "approval_required"}
 
@@ -132,7 +133,6 @@ ROWS = [
     Row("law 8: suspect clock before a first dispatch", "K", Hold, newest=61, reason="clock_suspect"),
     Row("other outcome", "KS", Hold, [OTHER], reason="other_outcome"),
     Row("other outcome, exists", "KS", Adopt, [OTHER], [said("exists")]),
-    Row("16 pending at the provider", "KS", Hold, [attempt(1, 0, "in_progress", "other")], reason="other_outcome"),
     Row("settled", "K", Hold, [SETTLED], reason="not_applied"),
     Row("settled, then not sent without a word", "K", Hold, [SETTLED, unsent(2, 5)], reason="not_applied"),
     Row("settled, approved, then not sent", "K", Hold, [SETTLED, replace(unsent(2, 5), decision_id="m")], reason="not_applied"),
@@ -146,7 +146,16 @@ ROWS = [
     Row("raised, absent, past the horizon", "PS", Fail, [RAISED], [said("absent", asked=902)], after=903),
     Row("raised after a long call, absent", "PS", Wait, [replace(RAISED, ended_at=at(900))], [said("absent", asked=902)], after=903),
     Row("raised, keyed, absent, inside the horizon", "PKS", Send, [RAISED], [said("absent")]),
-    Row("raised, keyed, absent, past the horizon", "PKS", Fail, [RAISED], [said("absent", asked=902)], after=903),
+    Row("raised, keyed, absent, past the horizon", "PKS", Send, [RAISED], [said("absent", asked=902)], after=903),
+    Row("raised, keyed, absent, past the window", "PKS", Fail, [RAISED], [said("absent", asked=DAY)], after=DAY + 1),
+    Row("raised, keyed, in progress", "PKS", Wait, [RAISED], [said("in_progress", asked=60)]),
+    Row("16 accepted, no status query", "K", Hold, [ACCEPTED], reason="other_outcome"),
+    Row("16 accepted", "U", Query, [ACCEPTED]),
+    Row("16 accepted, under a key", "KS", Query, [ACCEPTED]),
+    Row("16 accepted, done", "KS", Adopt, [ACCEPTED], [said("exists")]),
+    Row("16 accepted, in progress", "U", Wait, [ACCEPTED], [said("in_progress", asked=60)]),
+    Row("16 accepted, not there yet", "U", Query, [ACCEPTED], [said("absent")]),
+    Row("16 accepted, never there", "U", Hold, [ACCEPTED], [said("absent", asked=902)], after=903, reason="absent_not_proven"),
     Row("raised after a kill, absent", "PS", Wait, [killed(), replace(RAISED, attempt=2)], [said("absent", 2)]),
     Row("raised, keyed", "PK", Send, [RAISED]),
     Row("raised, keyed and asks", "PKS", Query, [RAISED]),
@@ -175,13 +184,39 @@ def test_the_recovery_table(row):
     assert action.why
 
 
-def test_a_missing_marker_raises_an_alarm_only_where_an_earlier_attempt_may_count():
-    unmarked = attempt(2, 10, "applied", "unmarked", output_json="7")
-    alarmed = action_of(Row("", "K", Adopt, [lost(), unmarked]))
-    quiet = action_of(Row("", "K", Adopt, [LIMITED, unmarked]))
-    assert isinstance(alarmed, Adopt)
-    assert isinstance(quiet, Adopt)
-    assert (bool(alarmed.alarm), bool(quiet.alarm), alarmed.output_json) == (True, False, "7")
+UNMARKED = attempt(2, 40, "applied", "unmarked", output_json="7")
+SENT = replace(killed(), sent_at=at(0))
+
+
+@pytest.mark.parametrize(
+    ("profile", "first", "evidence", "alarmed"),
+    [
+        ("K", lost(), [], True),
+        ("K", gateway(), [], True),
+        ("K", SENT, [], True),
+        ("K", replace(SENT, verdict="unknown", kind="no_outcome"), [], True),
+        # Its process ended before the first byte.
+        ("K", killed(), [], False),
+        ("K", attempt(1, 0, "unknown", "no_outcome"), [], False),
+        # What was not synced may be gone after a restart of the machine.
+        ("K", replace(killed(), os_boot_id="os-boot-0"), [], True),
+        ("K", LIMITED, [], False),
+        ("K", unsent(1, 0), [], False),
+        ("KS", lost(), [said("absent")], False),
+        ("KS", SENT, [said("absent")], False),
+        ("KS", lost(), [said("absent", in_flight=True)], True),
+        ("KS", lost(), [said("absent", asked=0.5)], True),
+        ("KS", lost(), [said("absent", asked=41)], True),
+        ("KS", lost(), [said("unknown")], True),
+        ("U_never", lost(), [said("absent")], True),
+    ],
+)
+def test_a_missing_marker_raises_an_alarm_only_where_an_earlier_attempt_may_have_arrived(
+    profile, first, evidence, alarmed
+):
+    action = action_of(Row("", profile, Adopt, [first, UNMARKED], evidence))
+    assert isinstance(action, Adopt)
+    assert (bool(action.alarm), action.output_json) == (alarmed, "7")
 
 
 def test_the_wait_of_a_refused_connection_grows_to_five_minutes():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from journal.clock import Moment
 from journal.models import Attempt, Evidence, Step
 from journal.reconcile import decide
-from journal.reconcile.decide import Hold, Now, Send, Wait
+from journal.reconcile.decide import Fail, Hold, Now, Send, Wait
 from tests.journal.reconcile.pending_step import (
     DAY,
     KEY,
@@ -22,6 +22,8 @@ from tests.journal.reconcile.pending_step import (
     gateway,
     killed,
     lost,
+    raised,
+    said,
 )
 
 times = st.one_of(st.none(), st.floats(-10, 3 * DAY).map(at))
@@ -98,3 +100,23 @@ def test_a_closed_gate_sends_nothing(makers, after, suspect):
     if suspect or row.after + 30 > 0.9 * DAY:
         assert isinstance(action, Hold)
     assert isinstance(action, Send | Wait | Hold)
+
+
+def _rank(action: decide.Action) -> int:
+    """How far a machine gets: by itself, by itself later, or not."""
+    return 0 if isinstance(action, Hold | Fail) else 1
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from([lost, killed, gateway, raised]), min_size=1, max_size=5),
+    st.lists(st.tuples(st.sampled_from(["absent", "in_progress", "unknown"]), st.floats(6, DAY)), max_size=4),
+    st.floats(6, DAY),
+    st.sampled_from([("PK", "PKS"), ("K", "KS"), ("P", "PS"), ("Z", "U")]),
+)
+def test_a_status_query_beside_a_key_never_makes_a_tool_weaker(makers, answers, after, names):
+    attempts = [make(number + 1, float(number)) for number, make in enumerate(makers)]
+    evidence = [said(answer, len(attempts), asked) for answer, asked in sorted(answers, key=lambda one: one[1])]
+    evidence = [one for one in evidence if one.asked_at is not None and one.asked_at <= at(after)]
+    without, with_status = (action_of(Row("", name, Send, attempts, evidence, after=after)) for name in names)
+    assert _rank(with_status) >= _rank(without), (without, with_status)
