@@ -58,7 +58,7 @@ def boot_seconds() -> float:
 
 
 def os_boot_id() -> str:
-    """The kernel's id of this start of the machine; empty where there is none."""
+    """The kernel's id of this start of the machine; empty if the kernel gives none."""
     try:
         with open(_BOOT_ID_FILE, encoding="ascii") as file:
             return file.read().strip()

@@ -14,7 +14,7 @@ from typing import Any
 
 from journal.errors import InvalidArguments
 
-# What 64-bit JSON readers, signed or unsigned, keep exact. Anything beyond becomes a float somewhere on the way.
+# The integers that 64-bit JSON readers, signed or unsigned, keep exact. Some readers make a float of any other.
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 # CPython's own encoder and decoder give up near 1,000 levels; other readers earlier.
 _MAX_DEPTH = 200
@@ -42,7 +42,7 @@ def loads(text: str) -> Any:
 
 
 def typed(text: str, *, what: str) -> Any:
-    """The value of JSON text that a person typed.
+    """The value of JSON text that a person typed in.
 
     Raises ValueError for what is no JSON, and InvalidArguments naming the path for what `dumps` refuses and for a key
     that stands twice, of which every other reader would silently take one.
@@ -62,7 +62,7 @@ def dumps_output(value: object, *, hide: Callable[[str], str] = str) -> tuple[st
     """
     try:
         text, complete = dumps(value, what="output"), True
-    except Exception:  # also what a value's own methods raise: an odd output is not a lost step
+    except Exception:  # also errors of a value's own methods: an odd output does not lose the step
         text, complete = _lossy_text(value, hide), False
     size = len(text.encode())
     if size > MAX_OUTPUT_BYTES:

@@ -15,7 +15,7 @@ _TRIES = 3
 
 
 class DeferredSignals:
-    """What arrived in the main thread while it wrote, acted on when the writer says so."""
+    """Signals that arrived in the main thread during a write. Their handlers run when the writer allows it."""
 
     def __init__(self) -> None:
         self._arrived: list[tuple[int, FrameType | None] | BaseException] = []
@@ -35,13 +35,13 @@ class DeferredSignals:
                 self._arrived.append(error)
 
     def give_back(self) -> None:
-        """Let signals arrive again; what was noted stays so."""
+        """Let signals arrive again; noted signals stay noted."""
         handlers, self._handlers = self._handlers, None
         if handlers is not None:
             handlers.close()
 
     def act(self) -> None:
-        """Let signals arrive again, and do what the handlers of those noted do; most raise."""
+        """Let signals arrive again, and run the handlers of the noted ones; most of them raise."""
         try:
             self.give_back()
         finally:

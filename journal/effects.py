@@ -20,7 +20,7 @@ from journal.store.writer import Store
 
 T = TypeVar("T")
 Program = Generator["Operation", Any, T]
-# How long a sleep goes without looking whether a message woke it: a message is acted on within this time.
+# A sleep looks this often for a message that wakes it, so a message is acted on within this time.
 _WAKE_SECONDS = 0.5
 
 
@@ -93,7 +93,7 @@ def drive(steps: Program[T]) -> T:
         result: T = stop.value
         return result
     finally:
-        # Whatever the step came to is on disk; an interrupt that waited for that is lost by no failure.
+        # The step's outcome is on disk. An interrupt that waited for it is raised now, even if the step failed.
         interrupts.act()
 
 
@@ -122,7 +122,7 @@ def _is_unfinished(value: Any) -> bool:
 
 
 async def _awaited(value: Any) -> Any:
-    """What a call comes to: what it gave to be awaited has done nothing yet, or not all of it."""
+    """The outcome of a call. An awaitable is awaited first, because its work may not have begun."""
     while _is_unfinished(value):
         result = await (asyncio.wrap_future(value) if isinstance(value, Future) else value)
         if result is value:
@@ -200,7 +200,7 @@ async def _in_thread(function: Callable[[], Any], cancelled: list[asyncio.Cancel
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError as error:
-            # A thread cannot be stopped: what it does is awaited, or nobody would know what it did.
+            # A thread cannot be stopped, so its end is awaited: otherwise its outcome would be unknown.
             cancelled.append(error)
         except BaseException:
             break

@@ -40,7 +40,7 @@ class InvalidArguments(UsageError):
 
 
 class ProfileError(UsageError):
-    """A provider profile is not what the loader accepts."""
+    """The loader refuses a provider profile."""
 
 
 class JournalBusy(StepkeeperError):

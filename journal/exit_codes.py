@@ -31,7 +31,7 @@ def install_exit_hooks() -> None:
         _state["code"] = _code(leaves(error))
 
     sys.excepthook = hook
-    # Registered late in the process's life, so it runs early among the exit functions of what was imported before;
+    # Registered late, so this function runs before the exit functions of modules that were imported earlier;
     # those imported before us (logging, coverage) are run here first.
     atexit.register(_leave)
 

@@ -22,11 +22,11 @@ def sha256_hex(data: str | bytes) -> str:
 
 
 def sent_marks_key(task_id: str, step_index: int, attempt: int) -> str:
-    """The name in `journal_meta` of what an attempt was sent with, where that is not what its request was made with."""
+    """The name in `journal_meta` for the values an attempt was sent with, if its request was made with others."""
     return f"sent:{step_index}:{attempt}:{task_id}"
 
 
-# Longer ids help nobody and do not fit file names, URLs and pages.
+# Longer ids do not fit file names, URLs and pages.
 MAX_TASK_ID_CHARACTERS = 512
 
 

@@ -112,7 +112,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an operator said about one step, and what became of it."""
+    """An operator's decision about one step, and its outcome."""
 
     message_id: str
     task_id: str
@@ -224,7 +224,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class WaitReason:
-    """What a waiting task waits for. The step is the task's own or one of a branch."""
+    """The reason a task waits. The step is the task's own or one of a branch."""
 
     kind: WaitKind | str
     step_task: str | None = None
@@ -266,7 +266,7 @@ class TaskRow:
 
     @property
     def wait(self) -> WaitReason | None:
-        """What the task waits for; None where it does not wait, or the journal does not say."""
+        """The reason the task waits; None if it does not wait, or if the journal does not say."""
         if self.wait_kind is None:
             return None
         return WaitReason(self.wait_kind, self.wait_step_task, self.wait_step_index, self.wait_hold, self.wait_detail)
@@ -305,7 +305,7 @@ class Boot:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who holds the journal's lock now, if anyone does."""
+    """The process that holds the journal's lock now."""
 
     pid: int
     role: str

@@ -19,7 +19,7 @@ _EFFECTS = ("read_only", "mutating")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a Python tool that takes `call`, and a `status=` function, are told about the step they serve."""
+    """The step, for a Python tool that takes `call` and for a `status=` function."""
 
     key: str
     task_id: str
@@ -165,7 +165,7 @@ def http_tool(
     name: str | None = None,
     drift: Drift = "refuse",
 ) -> Callable[[Callable[..., Any]], Tool]:
-    """Declare a pure function from arguments to `Request` as a tool; the journal sends what it returns.
+    """Declare a pure function from arguments to `Request` as a tool; the journal sends the returned request.
 
     `provider` names a profile: where the key goes, how long it is kept, how to ask. Replayable without this code.
     """
@@ -201,7 +201,7 @@ def require_tool(candidate: object) -> Tool:
 
 
 def index_tools(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
-    """The declared tools by name. Raises UsageError for what is none, and for two of one name."""
+    """The declared tools by name. Raises UsageError for an object that is no tool, and for two tools of one name."""
     found: dict[str, Tool] = {}
     for candidate in given:
         one = require_tool(candidate)
@@ -212,7 +212,7 @@ def index_tools(given: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
 
 
 def _result_of(coroutine: Coroutine[Any, Any, Any], name: str) -> Any:
-    """What an async http_tool returns; it is pure, so it has nothing to wait for."""
+    """The result of an async http_tool. The function is pure, so it has nothing to wait for."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -239,7 +239,7 @@ def _check_drift(drift: Drift) -> Drift:
 
 
 def signature_of(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
-    """The function's parameters without `call`, and whether it takes that. Raises UsageError for what is no tool."""
+    """The function's parameters without `call`, and whether it takes `call`. Raises UsageError if it is no tool."""
     refuse_generator(function)
     signature = inspect.signature(function)
     kept = [parameter for name, parameter in signature.parameters.items() if name != "call"]

@@ -32,14 +32,14 @@ class TokenUsage:
 def normalise_usage(raw: object) -> TokenUsage:
     """The buckets of a raw usage object; unknown shapes are kept raw by the caller and counted as unknown here.
 
-    Never raises: the answer was paid, whatever its usage looks like.
+    Never raises: the answer was paid, also if its usage is odd.
     """
     try:
         fields = _mapping(raw)
         if fields is None or "prompt_tokens" not in fields:
             return TokenUsage(state="unknown", flags="" if raw is None else "unrecognised usage fields")
         return _openai_chat(fields)
-    except Exception as error:  # whatever an SDK's object raises where it is read
+    except Exception as error:  # any error that an SDK's object raises when it is read
         return TokenUsage(state="unknown", flags=f"reading the usage raised {type(error).__name__}")
 
 

@@ -25,7 +25,7 @@ _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 def lock_path(journal: Path) -> Path:
-    """Where the journal's lock file is."""
+    """The path of the journal's lock file."""
     # Through links: two names of one journal have one lock.
     real = Path(os.path.realpath(journal))
     return real.with_name(real.name + ".lock")
@@ -121,7 +121,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def find_holder(journal: Path) -> Writer | None:
-    """Who writes this journal now, or None. Looks only: never takes the lock, not even for a moment."""
+    """The process that writes this journal now, or None. It only looks and never takes the lock."""
     path = lock_path(journal)
     try:
         stat = path.stat()
@@ -144,7 +144,7 @@ def find_holder(journal: Path) -> Writer | None:
 
 
 def _kernel_holder(device: int, inode: int) -> int | None:
-    """The pid /proc/locks names for an flock on this file; a lock nobody names is still a lock."""
+    """The process id that /proc/locks names for an flock on this file. A lock without one is still a lock."""
     wanted = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as file:

@@ -38,7 +38,7 @@ MAX_BODY = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and what came of it: a status, or a failure word of `classify`."""
+    """One request and its result: a status, or a failure word of `classify`."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class _Stale(Exception):
 
 
 class _Progress:
-    """How far an exchange came, told by the transport itself: what decides between not sent and unknown."""
+    """How far an exchange came, reported by the transport. It decides between not sent and unknown."""
 
     def __init__(self, deadline: Deadline, guard: Callable[[], str | None]) -> None:
         self.stage = "connecting"  # then "sending", "sent"
@@ -167,7 +167,7 @@ def _exchange(request: Resolved, *, timeout: timedelta, guard: Callable[[], str 
         return _transfer(request, timeout, progress)
     except _Stale as error:
         return Exchange(failure="stale", detail=str(error))
-    except Exception as error:  # whatever it is, the stage says whether bytes may have left
+    except Exception as error:  # for any error the stage says whether bytes may have left
         late = f"no complete answer within {timeout.total_seconds():g} s" if deadline.expired else ""
         words = late or f"{type(error).__name__}: {error}".rstrip(": ")
         return Exchange(failure=_failure(error, progress.stage), detail=words)
@@ -225,7 +225,7 @@ def _trust(https: bool) -> ssl.SSLContext:
 
     import httpx2
 
-    # Plain HTTP takes a context that trusts nobody: reading the certificate store costs more than the request.
+    # Plain HTTP gets a context without certificates: reading the certificate store costs more than the request.
     return httpx2.create_ssl_context(trust_env=False) if https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -271,7 +271,7 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        # By the clock: on a busy machine the timer's thread may come to it later than whoever asks.
+        # By the clock: on a busy machine the timer's thread may be late.
         return time.monotonic() >= self._until
 
     def watch(self, connection: socket.socket) -> None:

@@ -113,9 +113,9 @@ def as_sent(frozen: FrozenRequest, marks: Mapping[str, str] | None) -> FrozenReq
 
 
 def require_unchanged(frozen: FrozenRequest, environ: Mapping[str, str]) -> None:
-    """Raise ChangedReference where a replay would go elsewhere, or say something else, than the request `as_sent` did.
+    """Raise ChangedReference if a replay would have another address or body than the request `as_sent`.
 
-    Credentials in headers may change: they are no part of what was asked for.
+    Credentials in headers may change: they are no part of the proof.
     """
     _require_same(frozen.refs, environ)
 

@@ -97,7 +97,7 @@ class Secrets:
 
 
 def _forms(value: str) -> list[str]:
-    """How a text may carry the value: as it is, or escaped by JSON, by Python's `repr`, by UTF-8 or in a URL."""
+    """The forms of the value in a text: as it is, or escaped by JSON, by Python's `repr`, by UTF-8 or in a URL."""
     escaped = codec.escaped(value)
     quoted = [quote(escaped), quote(escaped, safe=""), quote_plus(escaped)]
     return [

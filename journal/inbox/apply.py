@@ -23,15 +23,15 @@ _TIMES = ("created_at", "expires_at")
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 # No answer of a provider ends these.
 _HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged", "restored_copy")
-# Whoever asked read the same machine's clock a moment ago.
+# The asker read the same machine's clock a moment ago.
 _AHEAD = timedelta(seconds=5)
-# What a body raises that is not as its kind should be; the last two: a value of a type that SQLite cannot bind.
+# The errors of a malformed body; the last two: a value of a type that SQLite cannot bind.
 _MISSTATED = (KeyError, TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a message did: a sentence, and the step that should now be looked at again, if any."""
+    """The result of a message: a sentence, and the step to look at again, if any."""
 
     sentence: str
     task_id: str | None = None
@@ -53,7 +53,7 @@ def apply_message(tx: Transaction, message: Message, *, agent: str, secrets: Sec
         if message.kind == "submit":
             name = secrets.name_in(json.dumps([body.get(part) for part in ("task_id", "handler", "input")]))
             if name is not None:
-                # Its sender could not know. Not set aside either: the file holds what must not lie about.
+                # Its sender could not know. The file is not set aside either, because it holds a credential.
                 return Applied(f"submit: refused: the task holds the value of {name}", refused=True)
         return _KINDS[message.kind](tx, _hidden(body, secrets), agent)
     except (InvalidArguments, RecursionError, *_MISSTATED) as error:
@@ -94,7 +94,7 @@ def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     step = steps.find_step(tx, task_id, index)
     if step is None or step.status != "pending" or attempts.is_in_flight(tx, task_id, index):
         return Applied(f"status of step {index} of {task_id}: nothing to ask")
-    # A question that a page bound to what it showed; others are about the step as it is.
+    # A page bound this question to the facts it showed; other questions are about the step as it is.
     outdated = _outdated(tx, step, body) if "expires_at" in body else None
     if outdated is not None:
         return Applied(f"status of step {index} of {task_id}: nothing to ask: {outdated}", refused=True)

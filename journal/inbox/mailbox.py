@@ -22,7 +22,7 @@ from journal.errors import StepkeeperError, UsageError
 _log = logging.getLogger("journal")
 
 KINDS = ("submit", "decision", "status", "evidence", "cancel", "prune")
-# A message larger than this is not from us; reading it would only help whoever wrote it.
+# No sender of ours writes a larger message, so it is not read.
 MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -38,7 +38,7 @@ class Message:
 
 
 def inbox_path(journal: Path) -> Path:
-    """Where the journal's messages lie."""
+    """The folder of the journal's messages."""
     # Through links: two names of one journal have one inbox.
     real = Path(os.path.realpath(journal))
     return real.with_name(real.name + ".inbox")
@@ -99,7 +99,7 @@ def remove_message(message: Message) -> None:
 
 
 def set_message_aside(message: Message) -> None:
-    """Keep a file that is no message out of the way, under a name nobody reads as one and nobody has."""
+    """Set a file aside that is no message, under a new name that no reader takes for a message."""
     aside = message.path.with_suffix(".refused")
     if os.path.lexists(aside):
         aside = message.path.with_suffix(f".{os.urandom(8).hex()}.refused")
@@ -115,7 +115,7 @@ def _read(path: Path) -> Message | None:
             return Message(path, "", "", None, "is not a file")
         if found.st_size > MAX_BYTES:
             return Message(path, "", "", None, f"is larger than {MAX_BYTES} bytes")
-        # Whatever takes the file's place now is not waited for, and not followed.
+        # A pipe that takes the file's place now is not waited for, and a link is not followed.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
             body = json.loads(file.read(MAX_BYTES + 1))
@@ -125,7 +125,7 @@ def _read(path: Path) -> Message | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        # Nothing is known of it: refused, a decision would be lost though its sender was told that it is on disk.
+        # The message could not be read. A refusal would lose a decision whose sender was told that it is on disk.
         _unread(path, str(error.strerror))
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as error:

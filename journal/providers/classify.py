@@ -37,7 +37,7 @@ _UNSENT: Final[dict[str, tuple[Kind, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one attempt proves. `has_output` False beside `applied` = the effect is certain, its result lost."""
+    """The proof of one attempt. `has_output` False beside `applied` = the effect is certain, its result lost."""
 
     verdict: Verdict
     kind: Kind
@@ -137,7 +137,7 @@ def _success(
 
 
 def _output(profile: Profile, headers: Mapping[str, str], body: bytes) -> tuple[object, bool]:
-    """The tool's result in an accepted answer. Raises ValueError where the answer is not what was declared."""
+    """The tool's result in an accepted answer. Raises ValueError if the answer is of another kind than declared."""
     if declares_json(headers):
         try:
             return value_at(parse_json(body), profile.adopt)

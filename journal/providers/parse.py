@@ -35,7 +35,7 @@ FIELDS = (
     *("policy", "transport", "adopt"),
 )
 _COSTS = ("cost_only", "visible", "money")
-# Seconds and a tenth: what the promise may be off by, our clock and theirs.
+# The least safety margin of a promise, for differences between clocks. A tenth of the time counts if that is more.
 _LEAST_MARGIN = timedelta(seconds=60)
 _KEY_LENGTH = 64
 
@@ -72,7 +72,7 @@ def read_stored_profile(provider: str | None, text: str | None) -> tuple[Profile
 
 
 def canonical_json(table: Mapping[str, object]) -> str:
-    """The one text of a table: equal tables have equal texts."""
+    """The canonical text of a table: equal tables have equal texts."""
     return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -271,7 +271,7 @@ def _headers(fields: StrictTable) -> tuple[StatusHeader, ...]:
     found = fields.table.get("headers", {})
     if not isinstance(found, Mapping):
         raise fields.wrong("headers", 'a table such as { Authorization = { env = "TOKEN" } }')
-    # Sorted, as the stored profile is: what is read back must be equal.
+    # Sorted like the stored profile, so that it reads back equal.
     return tuple(_header(fields, name, value) for name, value in sorted(found.items()))
 
 

@@ -47,7 +47,7 @@ class StatusHeader:
 
 @dataclass(frozen=True, slots=True)
 class StatusQuery:
-    """How to ask the world about a key. `by_tool`: a Python function of the tool does it."""
+    """The status check of a provider. `by_tool`: a Python function of the tool makes it."""
 
     method: str = ""
     url: str = ""

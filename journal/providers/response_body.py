@@ -22,7 +22,7 @@ def declares_json(headers: Mapping[str, str]) -> bool:
 
 
 def is_web_page(headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether the answer is a web page; a mere word under that label is none."""
+    """Whether the answer is a web page. A single word labelled as HTML is not a page."""
     return _kind(headers) in ("text/html", "application/xhtml+xml") and body.lstrip(_BLANK).startswith(b"<")
 
 
@@ -31,7 +31,7 @@ def _kind(headers: Mapping[str, str]) -> str:
 
 
 def find_header(headers: Mapping[str, str], name: str) -> str:
-    """A header's value whatever its case; empty where it is missing."""
+    """A header's value, by its name in any case; empty if it is missing."""
     return next((value for key, value in headers.items() if key.lower() == name.lower()), "")
 
 

@@ -12,7 +12,7 @@ from journal.providers.response_body import NotJSON, cut_excerpt, is_web_page, p
 
 @dataclass(frozen=True, slots=True)
 class StatusAnswer:
-    """What the world said about a key; `output` is the tool's result where `exists` brought one."""
+    """The answer of a status check; `output` is the tool's result if `exists` brought one."""
 
     answer: Answer
     http_status: int | None = None

@@ -30,7 +30,7 @@ class StrictTable:
         return ProfileError(f"Profile {self.where}: {field} = {value!r} is not accepted.", hint=f"Write {accepted}.")
 
     def sub(self, field: str, accepted: Iterable[str]) -> StrictTable:
-        """The table at `field`; empty where there is none."""
+        """The table at `field`; empty if there is none."""
         return StrictTable(f"{self.where}.{field}", self.table.get(field, {}), accepted)
 
     def text(self, field: str, default: str = "") -> str:

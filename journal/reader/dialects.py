@@ -13,7 +13,7 @@ OURS = "stepkeeper"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How to read a step table that is not ours. `needs` are the columns that tell it."""
+    """How to read a step table of another maker. `needs` are the columns that identify it."""
 
     name: str
     needs: frozenset[str]

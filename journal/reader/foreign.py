@@ -46,7 +46,7 @@ def _same_task(connection: sqlite3.Connection, dialect: Dialect, task_id: str) -
     exact = f"({column} = ? OR {column} IS NULL)" if task_id == "" else f"{column} = ?"
     if connection.execute(f"SELECT 1 FROM {STEP_TABLE} WHERE {exact} LIMIT 1", (task_id,)).fetchone():
         return exact, (task_id,)
-    # An id that is no sound text cannot be asked for by what it is shown as: all ids are looked through.
+    # An id that is not sound text differs from its shown form, so all ids are searched.
     cell = f"typeof({column}) || hex({column})"
     different = fetch_rows(connection, f"SELECT DISTINCT {column} AS task_id, {cell} AS cell FROM {STEP_TABLE}")
     alike = tuple(row.needed_text("cell") for row in different if _task_id(row) == task_id)[:_MOST_ALIKE]

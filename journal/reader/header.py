@@ -42,7 +42,7 @@ class Header:
 
     @property
     def is_ours(self) -> bool:
-        """Whether stepkeeper made the file, whatever its version."""
+        """Whether a version of Stepkeeper made the file."""
         return self.application_id == schema.APPLICATION_ID or (
             self.columns >= _ONLY_OURS and "agent_task" in self.tables
         )

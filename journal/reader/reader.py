@@ -47,7 +47,7 @@ class Reader:
 
     @property
     def state(self) -> JournalState:
-        """What the file is now; never raises."""
+        """The state of the file now; never raises."""
         return inspect(self.path, root_is_owner=self._root_is_owner, budget=self._budget)
 
     def tasks(
@@ -208,7 +208,7 @@ class Reader:
         return self._history(native.list_evidence, task_id, index)
 
     def decisions(self, task_id: str, index: native.Steps = None) -> list[Decision]:
-        """What operators said about a step, or about a task and all its steps, oldest first."""
+        """The decisions about a step, or about a task and all its steps, oldest first."""
         return self._history(native.list_decisions, task_id, index)
 
     def model_calls(self, task_id: str, index: native.Steps = None) -> list[ModelCall]:

@@ -20,7 +20,7 @@ def keep_ballast(journal: Path) -> None:
 
 
 def free_ballast(journal: Path) -> None:
-    """Give the space back to whoever writes next."""
+    """Free the space for the next write."""
     with contextlib.suppress(OSError):
         _path(journal).unlink()
 

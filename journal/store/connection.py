@@ -22,7 +22,7 @@ _PRAGMAS: dict[str, str | int] = {
 LONGEST_LOG = 6 * 1024 * 1024
 _LOG_STEP = 1024 * 1024
 _BUSY_SECONDS = 10.0
-# What SQLite reports of a full or read-only volume, of missing permission or memory; every other error is the file's.
+# SQLite's errors for a full or read-only volume, a missing permission or memory. Other errors are the file's fault.
 _PASSING = (
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
@@ -34,7 +34,7 @@ _PASSING = (
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_PROTOCOL,
 )
-# Of the I/O errors these are: what stands in the file cannot be read.
+# These I/O errors mean that the file cannot be read.
 _UNREAD = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 _READERS_MILLISECONDS = 1000
 
@@ -57,13 +57,13 @@ def connect_writer(path: Path, *, may_create: bool) -> sqlite3.Connection:
     file system cannot keep a pragma's promise, sqlite3.DatabaseError.
     """
     size = _size(path)
-    # Nothing in it: not there yet, or its agent was killed before the first byte.
+    # The file is empty or missing: its agent has not written, or was killed before the first byte.
     fresh = not size
     if fresh and not may_create:
         what, kind = ("there is no such file", "missing") if size is None else ("it is empty", "empty")
         raise JournalUnreadable(f"Journal {path.name}: {what}.", kind=kind, hint="Its agent makes it.")
     if size is None:
-        # Nobody has it open yet, so closing this descriptor drops nobody's lock.
+        # No connection has the file open yet, so closing this descriptor drops no lock.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
@@ -95,7 +95,7 @@ def find_inode(path: Path) -> int | None:
 
 
 def explain_refusal(path: Path, error: sqlite3.Error | OSError) -> JournalUnreadable:
-    """What kept a writer from opening or writing the journal: damage, or something about the volume that passes."""
+    """Why a writer could not open or write the journal: damage, or a state of the volume that passes."""
     if _is_damage(error):
         return JournalUnreadable(
             f"Journal {path.name}: {error}.", kind="damaged", hint="Run `python -m journal check` on it."
@@ -134,7 +134,7 @@ def shorten_log(connection: sqlite3.Connection, path: Path, *, limit: int) -> in
         return limit
     if size <= limit:
         return limit
-    # The commit has happened: whatever goes wrong here is for the next one to run into.
+    # The commit has happened. An error here will meet the next commit.
     with contextlib.suppress(sqlite3.Error):
         connection.execute(f"PRAGMA busy_timeout = {_READERS_MILLISECONDS}")
         try:

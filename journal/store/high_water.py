@@ -36,7 +36,7 @@ class HighWater:
 
 
 def mark_path(journal: Path) -> Path:
-    """Where the journal's mark is."""
+    """The path of the journal's mark."""
     return journal.with_name(journal.name + ".mark")
 
 

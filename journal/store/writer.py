@@ -26,14 +26,14 @@ from journal.writer_lock import WAIT_SECONDS, take_lock
 
 T = TypeVar("T")
 BOOT_SHIFT = 32
-# How often an outcome that cannot be written is tried before the process gives up: after 0.1 s, doubling, 13 s in all.
+# The number of tries to write an outcome before the process gives up: after 0.1 s, doubling, 13 s in all.
 OUTCOME_TRIES = 8
 
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
 class Store:
-    """The writer of one journal. Open it with the ownership lock; whoever opens is the only writer until `close`."""
+    """The writer of one journal. Open it with the ownership lock; the opener is the only writer until `close`."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Store:
             if not self._lock.held:
                 return
             if self.boot and self._failed is None:
-                # A writer that was fenced off leaves its row to whoever took over.
+                # A writer that lost the journal leaves its row to the next writer.
                 with contextlib.suppress(sqlite3.Error, JournalFailed):
                     self._transact(lambda tx: boots.end_boot(tx, tx.boot, ended), sync=False)
             self._connection.close()

@@ -52,7 +52,7 @@ class Child:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process, not to its group: a tool's subprocess may finish what it does."""
+        """Send a signal to the process, not to its group, so that a tool's subprocess may finish its work."""
         os.kill(self.pid, number)
 
     def kill(self) -> None:
@@ -62,7 +62,7 @@ class Child:
 
     def collect(self) -> int:
         """Reap the dead process; returns its return code, negative for a signal."""
-        # What the dead daemon's tools started must not act beside the next daemon. The zombie keeps the group's id.
+        # Processes of the dead daemon's tools must not act beside the next daemon. The zombie keeps the group's id.
         self.kill()
         return self._process.wait()
 

@@ -6,7 +6,7 @@ import signal
 
 
 def decode(returncode: int, *, oom_kills: int = 0) -> str:
-    """What `returncode` (negative: a signal, as subprocess gives it) says.
+    """The words for a `returncode` (negative: a signal, as subprocess gives it).
 
     `oom_kills` is by how much the cgroup's count of out-of-memory kills rose while the process lived: it tells the
     kernel's SIGKILL from a person's.
@@ -33,7 +33,7 @@ def oom_kills(events: str) -> int:
 
 
 def memory_events(cgroup: str) -> str | None:
-    """The file that counts out-of-memory kills, given the text of `/proc/self/cgroup`; None where there is none."""
+    """The file that counts out-of-memory kills, given the text of `/proc/self/cgroup`; None if there is none."""
     for line in cgroup.splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")

@@ -28,7 +28,7 @@ _WATCHED = {*_STOPS, signal.SIGCHLD}
 _LOOK_SECONDS = 0.25
 # Stopping takes 5 s at most: this long by SIGTERM, then SIGKILL.
 GRACE_SECONDS = 4.0
-# A worker or a command line may hold the lock for up to 5 s; what it keeps us from recording, the next opener records.
+# A worker or a command line may hold the lock for up to 5 s. If it does, the next opener records the death.
 _RECORD_SECONDS = 10.0
 
 
@@ -162,7 +162,7 @@ class _Supervisor:
         wait = _RECORD_SECONDS if self._stop is None else 0.5
         try:
             if ended_boot.close_ended_boot(self._journal, pid=pid, ended=ended, wait=wait):
-                # The row was open still, so nobody wrote before us; and what we wrote is no news.
+                # The row was still open, so no other process wrote before; and our own write is no news.
                 self._seen = self._signature()
         except JournalBusy as busy:
             return busy
@@ -236,11 +236,11 @@ def _words(returncode: int, ended: str, busy: JournalBusy | None) -> str:
 
 
 def _due(journal: Path) -> tuple[datetime | None, bool]:
-    """The earliest time at which the journal holds something to do by itself; and whether that is an answer."""
+    """The earliest time at which a task is due, and whether the journal could be read."""
     from journal.reader import Reader
 
     try:
         return Reader(journal).next_due(), True
     except JournalUnreadable as error:
-        # Only these two pass by themselves; whatever mends another one changes the file.
+        # Only these two pass by themselves; a repair of any other kind changes the file.
         return None, error.kind not in ("busy", "too_slow")

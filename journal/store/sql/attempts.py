@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from journal.store.transaction import Transaction
 
-# `detail` is for people; a provider's long error page helps nobody and would be kept for good.
+# `detail` is for people; a provider's long error page helps no reader and would be kept forever.
 _DETAIL_CHARACTERS = 2000
 
 
@@ -110,7 +110,7 @@ def settle_attempt(
 
 
 def settle_unknown_as_no_effect(tx: Transaction, task_id: str, step_index: int, detail: str) -> None:
-    """What an operator's `mark_not_applied` does to every attempt whose outcome nobody knows."""
+    """Settle every attempt with unknown outcome as an operator's `mark_not_applied` says."""
     tx.execute(
         "UPDATE agent_step_attempt SET verdict = 'no_effect', kind = 'settled', detail = ?,"
         " ended_at = coalesce(ended_at, ?), revision = ?"
@@ -128,7 +128,7 @@ def list_attempts(tx: Transaction, task_id: str, step_index: int) -> list[Attemp
 
 
 def count_dispatches(tx: Transaction, task_id: str, step_index: int) -> int:
-    """How many attempts may have left this machine: what a decision is bound to."""
+    """The number of attempts that may have left this machine. A decision is bound to it."""
     row = tx.one(
         "SELECT count(*) AS n FROM agent_step_attempt WHERE task_id = ? AND step_index = ?"
         " AND verdict IS NOT 'not_sent'",
@@ -139,7 +139,7 @@ def count_dispatches(tx: Transaction, task_id: str, step_index: int) -> int:
 
 
 def is_in_flight(tx: Transaction, task_id: str, step_index: int) -> bool:
-    """Whether an attempt of this boot has no outcome yet: it is being sent now, and nobody may decide it."""
+    """Whether an attempt of this boot has no outcome yet: it is being sent now, and no person may decide it."""
     return (
         tx.one(
             "SELECT 1 FROM agent_step_attempt WHERE task_id = ? AND step_index = ? AND verdict IS NULL AND boot = ?",

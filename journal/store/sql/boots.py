@@ -102,7 +102,7 @@ def find_open_agent_boot(tx: Transaction, pid: int) -> int | None:
 
 
 def count_recovery_model_call(tx: Transaction) -> None:
-    """Count a model call made by what recovery runs (a tool's `status=`, say); the promise is that there is none."""
+    """Count a model call that recovery made (in a `status=`, for example). The promise is that there is none."""
     tx.execute(
         "UPDATE agent_boot SET recovery_model_calls = recovery_model_calls + 1, revision = ? WHERE boot = ?",
         (tx.revision(), tx.boot),

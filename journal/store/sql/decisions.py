@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def find_decision(tx: Transaction, message_id: str) -> Decision | None:
-    """What became of a decision message, or None when it was never applied."""
+    """The outcome of a decision message; None if it was never applied."""
     row = tx.one("SELECT * FROM agent_decision WHERE message_id = ?", (message_id,))
     return None if row is None else read_row(Decision, row)
 

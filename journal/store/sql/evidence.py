@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from journal.store.transaction import Transaction
 
-# `detail` is for people; a provider's long error page helps nobody and would be kept for good.
+# `detail` is for people; a provider's long error page helps no reader and would be kept forever.
 _DETAIL_CHARACTERS = 2000
 _ANSWERS = get_args(Answer)
 
@@ -90,7 +90,7 @@ def _is_overtaken(tx: Transaction, evidence: Evidence, answered_at: datetime) ->
         " AND verdict IS NOT 'not_sent' ORDER BY attempt LIMIT 1",
         (evidence.task_id, evidence.step_index),
     )
-    # Both are readings of one machine's clock; what was answered before the mark is no news of ours.
+    # Both are readings of one machine's clock. An answer from before the attempt says nothing about the attempt.
     return row is not None and row["attempt"] > evidence.attempt and row["started_at"] <= clock.text(answered_at)
 
 

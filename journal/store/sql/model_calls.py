@@ -42,7 +42,7 @@ def close_call(
     response_id: str | None = None,
     service_tier: str | None = None,
 ) -> None:
-    """Record what the answer said it used."""
+    """Record the usage that the answer reported."""
     tx.execute(
         "UPDATE agent_model_call SET ended_at = ?, state = ?, api = ?, model = ?, request_model = ?, response_id = ?,"
         " raw_usage = ?, in_uncached = ?, in_cache_read = ?, in_cache_write = ?, out_visible = ?, out_reasoning = ?,"

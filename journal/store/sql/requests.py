@@ -62,8 +62,8 @@ def find_request(tx: Transaction, task_id: str, step_index: int, generation: int
 
 
 def note_sent_marks(tx: Transaction, task_id: str, step_index: int, attempt: int, marks: Mapping[str, str]) -> None:
-    """Keep the marks of what an attempt is sent with, where those are others than the request was made with."""
-    # Beside the request, never in it: what it was made with is part of its hash.
+    """Store the marks of the values an attempt is sent with, if the request was made with others."""
+    # Beside the request, never in it, because the first values are part of its hash.
     if marks:
         tx.execute(
             "INSERT INTO journal_meta (key, value) VALUES (?, ?)",

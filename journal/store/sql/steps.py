@@ -32,7 +32,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """What a step is before anything happened: the row as it is first written."""
+    """A step before its first attempt: the row as it is first written."""
 
     task_id: str
     step_index: int
@@ -47,7 +47,7 @@ class NewStep:
 
     @property
     def label(self) -> str:
-        """How errors name the step."""
+        """The name of the step in errors."""
         return f"Step {self.step_index} of {self.task_id} ({self.tool_name})"
 
 
@@ -229,7 +229,7 @@ def release_step(tx: Transaction, task_id: str, step_index: int) -> None:
 
 
 def find_profile_json(tx: Transaction, task_id: str, step_index: int) -> str | None:
-    """The provider profile stored with the intent: recovery uses this one, whatever the file now says."""
+    """The provider profile stored with the intent: recovery uses this one, even if the file has changed."""
     row = tx.one(
         "SELECT profile_json FROM agent_step_journal WHERE task_id = ? AND step_index = ?", (task_id, step_index)
     )

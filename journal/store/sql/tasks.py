@@ -21,7 +21,7 @@ _COLUMNS = (
     " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = output_ref), output_json) AS output_json,"
     " error_json, next_attempt_at, boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
 )
-# How a run ends that SystemExit or a cancellation leaves while its process goes on.
+# The end of a run that SystemExit or a cancellation left while its process went on.
 BROKEN_OFF: Final = "broken_off"
 _NO_WAIT = "wait_kind = NULL, wait_step_task = NULL, wait_step_index = NULL, wait_hold = NULL, wait_detail = NULL"
 # The task of the first parameter and all that is, directly or not, a branch of it.
@@ -41,7 +41,7 @@ def find_task(tx: Transaction, task_id: str) -> TaskRow | None:
 
 
 def require_uncancelled(tx: Transaction, task_id: str) -> TaskRow | None:
-    """The task, or None. Raises TaskCancelled where it, or what it is directly or not a branch of, was cancelled."""
+    """The task, or None. Raises TaskCancelled if the task or one of its ancestors was cancelled."""
     task = above = find_task(tx, task_id)
     while above is not None:
         if above.status == "cancelled":
@@ -103,7 +103,7 @@ def start_task(tx: Transaction, task_id: str, *, agent: str, parent_id: str | No
 
 
 def reopen_task(tx: Transaction, task_id: str) -> None:
-    """Make an ended task, and what it is a branch of, run again: it takes a new step, which recovery must find."""
+    """Make an ended task and its ancestors run again: it takes a new step, which recovery must find."""
     wanted: str | None = task_id
     while wanted is not None:
         tx.execute(
@@ -189,7 +189,7 @@ def cancel_task(tx: Transaction, task_id: str, reason: str) -> bool:
 
 
 def requeue_task(tx: Transaction, task_id: str) -> None:
-    """Make a waiting or crashed task, and what it is a branch of, due now: something about a step was settled."""
+    """Make a waiting or crashed task and its ancestors due now, because a step was settled."""
     wanted: str | None = task_id
     while wanted is not None:
         tx.execute(
@@ -243,7 +243,7 @@ def _parent(tx: Transaction, task_id: str) -> str | None:
 
 
 def find_root(tx: Transaction, task_id: str) -> TaskRow | None:
-    """The task this one is, directly or not, a branch of; itself when it is none."""
+    """The root of the task: its highest ancestor, or the task itself."""
     found = find_task(tx, task_id)
     while found is not None and found.parent_id is not None:
         parent = find_task(tx, found.parent_id)
