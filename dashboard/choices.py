@@ -22,13 +22,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One step's buttons. `notes` say what is missing, and why.
+    """One step's buttons, safest first. `notes` say what is missing, and why.
 
-    `query_href` is empty where nobody can be asked, and where somebody is asked already.
+    The question is not among them where nobody can be asked, and where somebody is asked already.
     """
 
     choices: tuple[Choice, ...]
-    query_href: str
     notes: tuple[str, ...]
 
 
@@ -88,52 +87,63 @@ def _explain_settled_or_foreign(step: Step, dialect: str) -> str:
 def _build_offered(offer: Offer, place: tuple[int, str, int], effect: str | None, *, asked: bool) -> Offered | None:
     if not offer.kinds:
         return None
-    choices = tuple(Choice(choose_verb(kind, effect), reverse("decide", args=[*place, kind])) for kind in offer.kinds)
-    query_href = "" if offer.no_query or asked else reverse("query", args=place)
-    return Offered(choices, query_href, tuple(filter(None, (offer.no_replay, offer.no_query))))
+    kinds = [kind for kind in VERBS if kind in offer.kinds]
+    choices = [Choice(choose_verb(kind, effect), reverse("decide", args=[*place, kind])) for kind in kinds]
+    if not (offer.no_query or asked):
+        choices.insert(0, Choice(_QUERY, reverse("query", args=place)))
+    return Offered(tuple(choices), tuple(filter(None, (offer.no_replay, offer.no_query))))
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """Its texts: the button, what it does, and what happens if the person is wrong. A question has no `kind`."""
+    """Its texts: the button, its consequence in one line, what it does, and what happens if the person is wrong.
+
+    A question has no `kind`.
+    """
 
     kind: DecisionKind | None
     button: str
+    line: str
     does: str
     wrong: str
 
 
 _UNDER_KEY = ", under the stored key."
 
+# Safest first: a page offers them in this order, each with its line.
 VERBS: dict[str, Verb] = {
     str(verb.kind): verb
     for verb in (
         Verb(
-            "replay",
-            "Approve replay",
-            f"Sends the stored bytes again{_UNDER_KEY} Where the provider can be asked, it is asked first: "
-            "if the effect exists, it is adopted and nothing is sent.",
-            "If the first dispatch did arrive and the provider does not recognise the key any more, "
-            "the effect happens a second time.",
+            "mark_not_applied",
+            "It did not happen",
+            "Nothing is sent. The step stays held: sending it needs an approval of its own.",
+            "Records that no attempt took effect; nothing is sent. The step stays held until a replay is approved "
+            "separately.",
+            "If one of the attempts did arrive, a later replay may make a second effect.",
         ),
         Verb(
             "mark_committed",
-            "Mark committed",
+            "It happened",
+            "Nothing is sent. The task goes on with the output you give.",
             "Ends the step as done with the output you give; nothing is sent. The handler gets that output.",
             "If the effect never happened, it never will: the task goes on as if it had.",
         ),
         Verb(
-            "mark_not_applied",
-            "Mark not applied",
-            "Settles every unknown attempt as “no effect”; nothing is sent. The step stays pending until a replay is "
-            "approved separately.",
-            "If one of the attempts did arrive, a later replay may make a second effect.",
-        ),
-        Verb(
             "abandon",
             "Abandon",
+            "Nothing is sent. The step ends without an output, and the task's code is told so.",
             "Ends the step without an output; nothing is sent. The handler sees StepAbandoned with your reason.",
             "If the effect did happen, the journal will not know of it.",
+        ),
+        Verb(
+            "replay",
+            "Approve replay",
+            "Sends the stored bytes again. If they arrived before, the effect may happen a second time.",
+            f"Sends the stored bytes again{_UNDER_KEY} Where the provider can be asked, it is asked first: "
+            "if the effect exists, it is adopted and nothing is sent.",
+            "If the first dispatch did arrive and the provider does not recognise the key any more, "
+            "the effect happens a second time.",
         ),
     )
 }
@@ -141,6 +151,7 @@ VERBS: dict[str, Verb] = {
 _QUERY = Verb(
     None,
     "Query status now",
+    "Asks the provider whether the effect exists. Recovery goes on by the answer.",
     "Asks whether the effect exists, under the stored key. The question changes nothing, and its answer is kept as "
     "evidence.",
     "Recovery goes on by the answer: an effect that exists ends the step with that output. Where there is surely none, "
@@ -153,12 +164,14 @@ _QUERY_ENDED = replace(
 )
 _AGAIN_READ = replace(
     VERBS["replay"],
+    line="Starts the step again. It changes nothing outside.",
     does="Starts the step again when its task runs, with its starts counted anew. It only reads: it changes nothing "
     "outside.",
     wrong="If it ends its process again, the agent's other work stops with it until the step is put aside once more.",
 )
 _AGAIN_MODEL = replace(
     VERBS["replay"],
+    line="Asks the model again. It costs tokens again and changes nothing outside.",
     does="Asks the model again when its task runs, with its starts counted anew. It changes nothing outside; it costs "
     "tokens again.",
     wrong="If it ends its process again, the tokens of that call are spent for nothing, and the agent's other work "

@@ -27,8 +27,9 @@ class Tab:
     current: bool
 
 
-_HUES = 6  # more labels than this share the last hue, named "others"
 _HEIGHT = 150.0
+# Columns from one label to the next, counted from the newest: labels do not touch on a phone either.
+_LABEL_EVERY = {"24h": 5, "7d": 2, "30d": 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def build_spend_page(cut: str, over: str) -> SpendPage:
         table=table,
         cuts=tuple(Tab(f"by {name}", f"{url}?by={name}&over={span}", name == by) for name in spend.CUTS),
         ranges=tuple(Tab(name, f"{url}?by={by}&over={name}", name == span) for name in spend.RANGES),
-        columns=tuple(_draw_column(n, bar, table, hues, float(most)) for n, bar in enumerate(table.bars)),
+        columns=tuple(_draw_column(bar, table, hues, float(most)) for bar in table.bars),
         keys=tuple(hues.items()),
         top=format_money(most) if most else "",
         cut=by,
@@ -98,16 +99,18 @@ def _choose_hues(table: spend.SpendTable) -> dict[str, int]:
         for label, cost in bar.parts:
             totals[label] = totals.get(label, 0.0) + float(cost.amount or 0)
     dearest = sorted(totals, key=lambda label: (-totals[label], label))
-    return {label: min(place, _HUES) for place, label in enumerate(dearest)}
+    named = [label for label in dearest if label != spend.OTHERS]
+    return {label: hue for hue, label in enumerate(named)} | (
+        {spend.OTHERS: spend.DRAWN} if spend.OTHERS in totals else {}
+    )
 
 
-def _draw_column(
-    number: int, bar: spend.SpendBar, table: spend.SpendTable, hues: dict[str, int], most: float
-) -> Column:
+def _draw_column(bar: spend.SpendBar, table: spend.SpendTable, hues: dict[str, int], most: float) -> Column:
     slots = {"24h": 24, "7d": 7, "30d": 30}[table.range]
     slot = 93.0 / slots
     length = 3600 if table.range == "24h" else 86400
-    left = 5.0 + slot * min(slots - 1, max(0, round((bar.starts_at - table.since).total_seconds() / length)))
+    place = min(slots - 1, max(0, round((bar.starts_at - table.since).total_seconds() / length)))
+    left = 5.0 + slot * place
     blocks: list[SpendBlock] = []
     floor = _HEIGHT
     for label, cost in bar.parts:
@@ -126,9 +129,8 @@ def _draw_column(
                 )
             )
     at = timezone.localtime(bar.starts_at)
-    step = max(1, len(table.bars) // 8)
     text = at.strftime("%H:%M" if table.range == "24h" else "%d %b")
-    label = text if number % step == 0 else ""
+    label = text if (slots - 1 - place) % _LABEL_EVERY[table.range] == 0 else ""
     return Column(format_percent(left + slot * 0.35), label, tuple(blocks))
 
 

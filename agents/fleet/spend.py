@@ -87,6 +87,7 @@ _SUMMED = (
 )
 # Labels drawn by themselves in the chart; the rest share one part.
 DRAWN = 6
+OTHERS = "all others"
 _Counts = dict[str, int | None]
 
 
@@ -140,7 +141,7 @@ def _bar(start: datetime, whole: _Counts, parts: dict[str, _Counts], drawn: list
     others = (whole.get("cost_pico") or 0) - (known.get("cost_pico") or 0)
     unpriced = (whole.get("unpriced_calls") or 0) - (known.get("unpriced_calls") or 0)
     if others or unpriced:
-        shown.append(("others", Money.of(others or None, unpriced_calls=unpriced)))
+        shown.append((OTHERS, Money.of(others or None, unpriced_calls=unpriced)))
     return SpendBar(start, tuple(shown), _cost(whole))
 
 

@@ -37,7 +37,7 @@ from dashboard.tasks.usage import Usage, sum_usage
 from dashboard.tasks.words import describe_divergence
 from dashboard.timeline.layout import count_reuses
 from dashboard.timeline.spans import measure_duration, measure_spans
-from dashboard.timeline.status import describe_step
+from dashboard.timeline.status import describe_doubt, describe_step, list_doubtful_attempts
 from dashboard.ui.access import can_decide, can_see_payloads, require_role
 from dashboard.ui.format import describe_key_window
 from dashboard.ui.forms import PAYLOADS, parse_payload_name
@@ -85,6 +85,7 @@ class StepPage:
     offered: Offered | None
     decidable: bool
     job: Job | None
+    doubt: str
     window: str
     until: datetime | None
     took: float | None
@@ -162,6 +163,7 @@ def build_step_page(
         offered=offered if decides else None,
         decidable=offered is not None,
         job=job if under_way or pending else None,
+        doubt=describe_doubt(list_doubtful_attempts(attempts, found.decisions, found.evidence)),
         window=describe_window(intent, opened.now) if intent and not opened.file.is_foreign else "",
         until=intent.window_left_until if intent else None,
         took=measure_duration(step, attempts, spans),

@@ -96,7 +96,7 @@ def _make_intent(number: int, tool: str, state: str, hold: str) -> Waiting:
         window_text="",
     )
     reason = HOLD_REASONS.get(hold)
-    offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), "#", ("No replay: its task is cancelled.",))
+    offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), ("No replay: its task is cancelled.",))
     word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is at it"
     window = describe_key_window("", -180.0 if hold else 3 * 3600.0)
     return Waiting(line, reason, state, word, window, offered, f"s{number}", line.why)

@@ -42,10 +42,11 @@ def build_specimen_task() -> TaskPage:
         task=task,
         state="running",
         href="#",
-        sentence="Waits for a person at step 7: key window closed.",
+        sentence="Step 7 needs your decision.",
         failure=Failure("ValueError", HOSTILE, hidden=False),
         frame=frame,
         groups=groups,
+        changed_at=_after(961),
         parent_href="",
         next_href="#",
         first_href="",
@@ -143,4 +144,4 @@ def _make_content() -> TaskSteps:
         "applied",
     )
     runs = (Run("specimen", 1, 1, _after(0), _after(21), -1, None), Run("specimen", 2, 3, _after(961), None, 6, None))
-    return TaskSteps(_make_steps(), attempts, calls, {5: [said]}, runs)
+    return TaskSteps(_make_steps(), attempts, calls, {5: [said]}, runs=runs)

@@ -13,7 +13,7 @@ from dashboard.tasks.usage import sum_usage
 from dashboard.timeline.axis import Axis
 from dashboard.timeline.layout import Bar, count_reuses, lay_out_bar
 from dashboard.timeline.spans import Span, measure_duration, measure_spans
-from dashboard.timeline.status import describe_step
+from dashboard.timeline.status import describe_doubt, describe_step, list_doubtful_attempts
 from dashboard.ui.format import format_duration, to_local_time
 from journal.models import Decision, Step
 from journal.reader.snapshot import TaskSteps
@@ -39,6 +39,7 @@ class Row:
 
     diverged: str = ""
     alarm: str = ""
+    doubt: str = ""
 
     @property
     def waits(self) -> bool:
@@ -73,6 +74,8 @@ def build_rows(content: TaskSteps, opened: Opened, axis: Axis, *, reveal: bool) 
 def _build_row(step: Step, content: TaskSteps, opened: Opened, axis: Axis, *, href: str, reveal: bool) -> Row:
     attempts = content.attempts.get(step.step_index, [])
     calls = content.calls.get(step.step_index, [])
+    decisions = content.decisions.get(step.step_index, [])
+    evidence = content.evidence.get(step.step_index, [])
     served = count_reuses(step, content.runs)
     signal = describe_step(step, attempts, live=opened.live, served=served, now=opened.now)
     spans = measure_step_spans(step, content, opened)
@@ -84,12 +87,13 @@ def _build_row(step: Step, content: TaskSteps, opened: Opened, axis: Axis, *, hr
         effect=step.effect,
         state=signal.state,
         word=signal.word,
-        bar=lay_out_bar(spans, axis, served=served > 0),
+        bar=lay_out_bar(spans, axis, served=served > 0, evidence=evidence),
         attempts=len(attempts) or (1 if step.effect == "read_only" and step.status != "pending" else len(calls)),
         duration=format_duration(measure_duration(step, attempts, spans)),
         tokens=used.tokens if used else None,
         cost=used.cost if used else None,
-        said=tuple(describe_decision(decision) for decision in content.decisions.get(step.step_index, [])),
+        said=tuple(describe_decision(decision) for decision in decisions),
+        doubt=describe_doubt(list_doubtful_attempts(attempts, decisions, evidence)),
         odd=step.odd,
         alarm=step.alarm or "",
         diverged=(name_difference(step, reveal=reveal) or "not recorded") if step.hold_reason == "diverged" else "",
@@ -104,8 +108,8 @@ def name_difference(step: Step, *, reveal: bool) -> str:
 
 _VERBS = {
     "replay": "replay approved",
-    "mark_committed": "marked committed",
-    "mark_not_applied": "marked not applied",
+    "mark_committed": "it happened",
+    "mark_not_applied": "it did not happen",
     "abandon": "abandoned",
     "replay_as_new": "replay as a new effect approved",
     "cancel_task": "task cancelled",
@@ -118,6 +122,6 @@ def describe_decision(decision: Decision) -> str:
     clock = to_local_time(at).strftime("%H:%M:%S") if at else "at an unknown time"
     verb = _VERBS.get(decision.kind, decision.kind)
     if decision.outcome.startswith("refused"):
-        return f"{verb} by {decision.actor} {clock} · {decision.outcome}"
+        return f"{decision.actor}: {verb} · {clock} · {decision.outcome}"
     attempt = f" · attempt {decision.consumed_attempt}" if decision.consumed_attempt else ""
-    return f"{verb} by {decision.actor} {clock}{attempt}"
+    return f"{decision.actor}: {verb} · {clock}{attempt}"

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from agents.fleet.queries import find_task
 from agents.money import Money
 from dashboard.derived_holds import Holds, derive_step_hold, derive_task_wait, load_holds
 from dashboard.journal_page import Opened, with_journal
@@ -17,6 +18,7 @@ from dashboard.tasks.branches import Group, build_group, derive_task_state, sum_
 from dashboard.tasks.rows import Row, measure_step_spans
 from dashboard.tasks.words import Failure, describe_failure, describe_task
 from dashboard.timeline.layout import Frame, lay_out_frame
+from dashboard.timeline.status import describe_waiting_task
 from dashboard.ui.access import can_see_payloads, require_role
 from dashboard.ui.forms import parse_cursor_index
 from dashboard.ui.render import find_shown_version, page_or_part
@@ -42,6 +44,7 @@ class TaskPage:
     failure: Failure | None
     frame: Frame
     groups: tuple[Group, ...]
+    changed_at: datetime | None
     parent_href: str
     next_href: str
     first_href: str
@@ -57,6 +60,20 @@ class TaskPage:
     @property
     def rows(self) -> tuple[Row, ...]:
         return self.groups[0].rows
+
+    @property
+    def signal(self) -> str:
+        """The state's word alone: what the task waits for is said once, by its sentence or on the row that waits."""
+        if self.state != "waiting":
+            return self.state
+        waits = any(row.waits for group in self.groups for row in group.rows)
+        return "held" if waits else describe_waiting_task(self.task.wait, self.task.task_id).state
+
+    @property
+    def decide_href(self) -> str:
+        """The oldest step that waits for a person's decision; empty where none of the shown steps does."""
+        waiting = (row for group in self.groups for row in group.rows if row.waits and not row.diverged)
+        return next((row.href for row in waiting), "")
 
     @property
     def has_ended(self) -> bool:
@@ -91,6 +108,7 @@ def build_task_page(
         failure=describe_failure(task, reveal=reveal),
         frame=frame,
         groups=groups,
+        changed_at=_find_last_change(opened, task, own.content),
         parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
         next_href=f"{href}?after={own.content.last}" if own.content.more else "",
         first_href=href if after >= 0 else "",
@@ -103,6 +121,16 @@ def build_task_page(
         more_children=found.more_branches,
         now=opened.now,
     )
+
+
+def _find_last_change(opened: Opened, task: TaskRow, content: TaskSteps) -> datetime | None:
+    """When the task or one of its steps moved last: the rule of the index, so that the list says the same time."""
+    moved = [task.updated_at, *(step.updated_at for step in content.steps)]
+    moved += [one.ended_at or one.started_at for some in content.attempts.values() for one in some]
+    moved += [one.ended_at or one.started_at for some in content.calls.values() for one in some]
+    if not content.whole and (line := find_task(opened.file.pk, task.task_id)):
+        moved.append(line.updated_at)
+    return max((moment for moment in moved if moment), default=None)
 
 
 def _describe_task(state: str, groups: tuple[Group, ...], shown: list[Branch], *, reveal: bool) -> str:
@@ -143,19 +171,15 @@ def _lay_out_frame(opened: Opened, task: TaskRow, shown: list[Branch], *, since:
     spans = [
         span for each in shown for step in each.content.steps for span in measure_step_spans(step, each.content, opened)
     ]
-    marks = [
-        decision.applied_at
-        for each in shown
-        for decisions in each.content.decisions.values()
-        for decision in decisions
-        if decision.applied_at
-    ]
+    contents = [each.content for each in shown]
+    marks = [one.applied_at for content in contents for some in content.decisions.values() for one in some]
+    marks += [one.asked_at for content in contents for some in content.evidence.values() for one in some]
     state = derive_task_state(task, opened)
     return lay_out_frame(
         spans,
         opened.boots,
         since=since,
-        marks=marks,
+        marks=[mark for mark in marks if mark],
         live=opened.live,
         now=opened.now,
         running=state == "running",

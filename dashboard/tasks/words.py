@@ -62,7 +62,7 @@ def describe_task(
         return f"Waits for a person, with nothing to approve: {place}"
     if held:
         whose, row = held
-        return f"Waits for a person at step {row.index}{_name_branch(whose, task)}: {row.word.removeprefix('held: ')}."
+        return f"Step {row.index}{_name_branch(whose, task)} needs your decision."
     if state == "waiting":
         why = describe_task_wait(task.wait, task.task_id) if task.wait else "the next attempt is due later"
         return f"Waiting: {why}."

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from dashboard.timeline.axis import Axis, Fold, Interval, Tick, format_percent
 from dashboard.timeline.spans import Span
-from journal.models import Boot, Run, Step
+from journal.models import Boot, Evidence, Run, Step
 
 _MIN_WIDTH = 0.45  # percent: a bar of any length can be seen and pointed at
 _FLAG_WIDTH = 17.5  # of a flag's text: where two would overlap, the later takes another tier
@@ -30,6 +30,15 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """One status query: a mark where the provider was asked, `state` its answer."""
+
+    x: str
+    state: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bar:
     """A step's row on the axis; `served` steps carry the hatch over `x`, `width`."""
 
@@ -37,6 +46,7 @@ class Bar:
     width: str
     segments: tuple[Segment, ...]
     served: bool = False
+    questions: tuple[Question, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +178,10 @@ def _lay_out_restarts(axis: Axis, deaths: Sequence[_Death]) -> tuple[Restart, ..
     return tuple(replace(restart, y=11 + _TIER_HEIGHT * (top - restart.tier)) for restart in placed)
 
 
-def lay_out_bar(spans: Sequence[Span], axis: Axis, *, served: bool = False) -> Bar | None:
-    """One step's bar on the axis; None where nothing says when it happened."""
+def lay_out_bar(
+    spans: Sequence[Span], axis: Axis, *, served: bool = False, evidence: Sequence[Evidence] = ()
+) -> Bar | None:
+    """One step's bar on the axis, with the status queries; None where nothing says when it happened."""
     if not spans:
         return None
     segments = []
@@ -180,7 +192,16 @@ def lay_out_bar(spans: Sequence[Span], axis: Axis, *, served: bool = False) -> B
             Segment(format_percent(x), format_percent(width), format_percent(x + width), span.state, span.title)
         )
     left, right = axis.place(spans[0].start), axis.place(max(span.end for span in spans))
-    return Bar(format_percent(left), format_percent(max(right - left, _MIN_WIDTH)), tuple(segments), served)
+    questions = tuple(
+        Question(
+            format_percent(axis.place(each.asked_at.timestamp())),
+            each.answer,
+            f"status query after attempt {each.attempt}: {each.answer.replace('_', ' ')}",
+        )
+        for each in evidence
+        if each.asked_at
+    )
+    return Bar(format_percent(left), format_percent(max(right - left, _MIN_WIDTH)), tuple(segments), served, questions)
 
 
 def count_reuses(step: Step, runs: Sequence[Run]) -> int:

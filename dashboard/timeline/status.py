@@ -8,7 +8,7 @@ from datetime import datetime
 
 from dashboard.ui.format import format_duration, to_local_time
 from journal.hold_reasons import HOLD_REASONS, describe_wait
-from journal.models import Attempt, Step, WaitReason
+from journal.models import Attempt, Decision, Evidence, Step, WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,28 @@ def _describe_pending_step(step: Step, attempts: Sequence[Attempt], *, live: int
     if step.effect == "mutating" or attempts:
         return Signal("not_sent", "not sent")
     return Signal("waiting", "interrupted; runs again")
+
+
+def list_doubtful_attempts(
+    attempts: Sequence[Attempt], decisions: Sequence[Decision], evidence: Sequence[Evidence]
+) -> tuple[int, ...]:
+    """The attempts that may have arrived besides the one a person approved after them.
+
+    An attempt is beyond doubt once the provider was asked after it and said that there is no effect.
+    """
+    approved = [decision.consumed_attempt for decision in decisions if decision.kind == "replay"]
+    last = max((attempt for attempt in approved if attempt), default=0)
+    absent = max((each.attempt for each in evidence if each.answer == "absent" and not each.in_flight), default=0)
+    unknown = [attempt.attempt for attempt in attempts if attempt.verdict in (None, "unknown")]
+    return tuple(number for number in unknown if absent < number < last)
+
+
+def describe_doubt(attempts: Sequence[int]) -> str:
+    """`Attempt 1 may also have arrived.`; empty without such an attempt."""
+    if not attempts:
+        return ""
+    named = " and ".join(filter(None, (", ".join(map(str, attempts[:-1])), str(attempts[-1]))))
+    return f"{'Attempt' if len(attempts) == 1 else 'Attempts'} {named} may also have arrived."
 
 
 def describe_attempt(attempt: Attempt, *, live: int | None, now: datetime) -> Signal:

@@ -28,6 +28,7 @@ class TaskSteps:
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     calls: dict[int, list[ModelCall]] = field(default_factory=dict)
     decisions: dict[int, list[Decision]] = field(default_factory=dict)
+    evidence: dict[int, list[Evidence]] = field(default_factory=dict)
     runs: tuple[Run, ...] = ()
     whole: bool = True  # whether these are all steps of the task
     more: bool = False  # whether more follow
@@ -234,6 +235,7 @@ def _gather(connection: sqlite3.Connection, pages: dict[str, tuple[list[Step], b
     attempts = _by_step(native.find_attempts(connection, spans))
     calls = _by_step(native.find_model_calls(connection, spans))
     decisions = _by_step(native.find_decisions(connection, spans))
+    evidence = _by_step(native.find_evidence(connection, spans))
     runs = native.list_runs(connection, list(pages), limit=RUNS)
     return {
         task_id: TaskSteps(
@@ -241,6 +243,7 @@ def _gather(connection: sqlite3.Connection, pages: dict[str, tuple[list[Step], b
             attempts.get(task_id, {}),
             calls.get(task_id, {}),
             decisions.get(task_id, {}),
+            evidence.get(task_id, {}),
             tuple(run for run in runs if run.task_id == task_id),
             whole=not more,
             more=more,

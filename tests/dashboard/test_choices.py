@@ -16,8 +16,8 @@ from tests.builders.fleet import rows
 from tests.dashboard.ladder import signed_in, text
 
 pytestmark = pytest.mark.django_db
-BUTTONS = re.compile(r"(Query status now|Approve replay|Mark committed|Mark not applied|Abandon)(?:…|<)")
-INTENT = ["Approve replay", "Mark committed", "Mark not applied", "Abandon"]
+BUTTONS = re.compile(r"(Query status now|Approve replay|It happened|It did not happen|Abandon)(?:…|<)")
+INTENT = ["It did not happen", "It happened", "Abandon", "Approve replay"]  # safest first
 ASKS = canonical_json({"status": {"request": "GET /o/{key}", "interpret": [{"status": 200, "is": "exists"}]}})
 
 
@@ -49,7 +49,7 @@ def pending(path):
 def test_a_key_that_was_seen_before_is_marked_committed_or_abandoned(pending):
     url = pending(hold_reason="key_seen_before", attempts=1)
     offered, queue = on_both_pages(url)
-    assert offered == ["Mark committed", "Abandon"]
+    assert offered == ["It happened", "Abandon"]
     assert "the provider knew the key before anything was sent" in queue
 
 
@@ -79,7 +79,7 @@ def decided(url, kind):
 def test_a_quarantined_step_without_an_effect_waits_for_a_person_on_every_page(pending, effect):
     url = pending(effect=effect, hold_reason="quarantined", starts=3)
     found, queue = on_both_pages(url)
-    assert found == ["Approve replay", "Abandon"]
+    assert found == ["Abandon", "Approve replay"]
     assert "One intent needs your decision." in queue
     assert "Nobody to ask: the step changes nothing outside." in queue
     line = queries.list_pending().items[0]
@@ -143,7 +143,7 @@ def test_a_question_that_no_page_offers_is_refused_by_its_address_too(pending, e
 def test_an_intent_of_an_ended_task_is_sent_no_more_and_says_so(pending, status):
     url = pending(task_status=status, attempts=1)
     found, queue = on_both_pages(url)
-    assert found == INTENT[1:]
+    assert found == INTENT[:-1]
     assert f"No replay: its task is {status}" in queue
     assert f"Its task is {status}: recovery leaves the step as it is." in queue
     assert "One intent needs your decision." in queue

@@ -249,3 +249,19 @@ def test_that_a_file_was_seen_again_is_no_change_of_the_journals_page(small_flee
     assert "Seen <time" not in page
     JournalFile.objects.update(kind="vanished")
     assert "Seen <time" in text(signed_in().get("/journals/"))
+
+
+def test_no_two_agents_of_the_spend_chart_share_a_colour_and_all_others_are_drawn_last(small_fleet):
+    for number in range(9):
+        path = small_fleet.folder / f"more{number}.db"
+        with fleet.writing(path, agent=f"agent-{number}") as connection:
+            rows.a_boot(connection, 1)
+            rows.a_task(connection, "t")
+            rows.a_step(connection, "t", 0, effect="model")
+            fleet.a_model_call(connection, "t", 0)
+    fleet.swept()
+    page = text(signed_in().get("/spend/?by=agent&over=30d"))
+    keys = re.findall(r'<rect class="hue-(\d)" width="10" height="10" /></svg><bdi>([^<]+)</bdi>', page)
+    assert len(keys) == 7
+    assert len({hue for hue, _ in keys}) == 7
+    assert keys[-1] == ("6", "all others")

@@ -45,6 +45,36 @@ def test_there_is_one_corner_radius():
     assert declared("rx") + drawn == []
 
 
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_every_ink_can_be_read_on_every_paper(theme):
+    tokens = {
+        name: colours[theme]
+        for name, *colours in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", SHEETS["tokens.css"])
+    }
+    inks = ("ink", "soft", "lamp", "done", "live", "unsure", "bad", "quiet")
+    papers = ("paper", "raised", "sunk", "lamp-wash")
+    found = {(ink, paper): contrast(tokens[ink], tokens[paper]) for ink in inks for paper in papers}
+    assert {pair: round(ratio, 2) for pair, ratio in found.items() if ratio < 4.5} == {}
+
+
+def test_no_colour_stands_outside_the_tokens():
+    others = [
+        name for name, css in SHEETS.items() if name != "tokens.css" and re.search(r"#[0-9a-f]{3,8}\b(?![^{]*{)", css)
+    ]
+    assert others == []
+
+
 @pytest.mark.django_db
 def test_the_restarts_that_the_timelines_caption_names_are_there_for_who_listens(small_fleet):
     page = text(signed_in().get(small_fleet.task()))

@@ -23,20 +23,20 @@ def what_the_handler_returned(desk, task_id):
 def test_marked_committed_gives_the_handler_the_output_a_person_typed(desk, sign_in):
     desk.hold("marked-committed")
     page = sign_in("ada", statuses={422})
-    open_form(page, "marked-committed", "Mark committed")
+    open_form(page, "marked-committed", "It happened")
     say_why(page)
     page.get_by_label("Output (JSON)").fill("{'id': 7}")
     page.get_by_label("Reference").fill("order 7")
-    press(page, "Mark committed")
+    press(page, "It happened")
     expect(page.get_by_role("alert")).to_contain_text("This is not JSON")
     expect(page.get_by_label("Reason")).to_have_value(REASON)
     page.get_by_label("Output (JSON)").fill('{"id": 7}')
-    press(page, "Mark committed")
+    press(page, "It happened")
     expect(page.locator("#job-now")).to_contain_text("Applied at")
     desk.wait_status("marked-committed")
     assert what_the_handler_returned(desk, "marked-committed") == {"id": 7}
     page.get_by_role("link", name="Look at the step").click()
-    expect(page.locator("#step-now")).to_contain_text(re.compile(r"marked committed by ada \d\d:\d\d:\d\d"))
+    expect(page.locator("#step-now")).to_contain_text(re.compile(r"ada: it happened · \d\d:\d\d:\d\d"))
     expect(page.locator("#step-now")).to_contain_text("Reference: order 7")
     assert desk.effects("marked-committed") == []
 
@@ -45,12 +45,12 @@ def test_marked_not_applied_is_sent_only_by_a_separate_approval_under_the_same_k
     desk.hold("not-applied")
     before = step(desk.journal(ALIVE), "not-applied", ERRAND)
     page = sign_in("ada")
-    open_form(page, "not-applied", "Mark not applied")
+    open_form(page, "not-applied", "It did not happen")
     say_why(page)
-    press(page, "Mark not applied")
+    press(page, "It did not happen")
     expect(page.locator("#job-now")).to_contain_text("Applied at")
     page.get_by_role("link", name="Look at the step").click()
-    expect(page.locator("#step-now")).to_contain_text("marked not applied by ada")
+    expect(page.locator("#step-now")).to_contain_text("ada: it did not happen")
     desk.wait_held("not-applied")
     assert step(desk.journal(ALIVE), "not-applied", ERRAND)["status"] == "pending"
     assert desk.effects("not-applied") == []

@@ -83,7 +83,7 @@ def test_the_first_page_tells_each_kill_and_leads_to_the_step_that_waits(first_p
     page.goto("/")
     page.get_by_role("link", name="Look and decide").click()
     expect(page.locator(".trial")).to_contain_text("held")
-    expect(page.get_by_role("link", name="Mark committed…")).to_be_visible()
+    expect(page.get_by_role("link", name="It happened…")).to_be_visible()
 
 
 def test_the_kill_button_kills_that_agent_and_its_supervisor_starts_it_again(first_page):

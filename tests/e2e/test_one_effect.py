@@ -126,5 +126,5 @@ def test_without_scripts_an_operator_still_approves_by_plain_forms_and_links(des
     page.get_by_role("link", name="look again").click()
     expect(page.locator("#job-now")).to_contain_text("it sent attempt 2")
     page.get_by_role("link", name="Look at the step").click()
-    expect(page.locator("#step-now")).to_contain_text("replay approved by ada")
+    expect(page.locator("#step-now")).to_contain_text("ada: replay approved")
     happened_once(desk, "by-plain-forms")

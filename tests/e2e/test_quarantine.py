@@ -32,7 +32,7 @@ def test_a_quarantined_read_is_started_again_by_a_person(desk, sign_in):
     if folded.get_attribute("open") is None:
         folded.locator("summary").click()
     expect(folded.get_by_role("link", name="Query status now")).to_have_count(0)
-    expect(folded.get_by_role("link", name="Mark committed")).to_have_count(0)
+    expect(folded.get_by_role("link", name="It happened")).to_have_count(0)
     folded.get_by_role("link", name="Approve replay…").click()
     expect(page.locator("main")).to_contain_text("It only reads: it changes nothing outside.")
     say_why(page)

@@ -67,9 +67,8 @@ def test_what_a_branch_waits_for_is_told_as_the_branchs(small_fleet):
         connection.execute("UPDATE agent_task SET revision = ? WHERE task_id = ?", (REVISION, PARENT))
     fleet.reread(small_fleet.triage)
     page = text(signed_in().get(small_fleet.task()))
-    assert "Waits for a person at step 0 of its branch report/42?/left: outcome unknown." in page
-    assert "held at step 0 of a branch: outcome unknown" in page
+    assert "Step 0 of its branch report/42?/left needs your decision." in page
     assert "held at step 0 of a branch: outcome unknown" in text(signed_in().get("/tasks/?text=42"))
     left = text(signed_in().get(small_fleet.task(f"{PARENT}/left")))
-    assert "Waits for a person at step 0: outcome unknown." in left
+    assert "Step 0 needs your decision." in left
     assert "of a branch" not in left

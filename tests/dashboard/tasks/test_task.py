@@ -231,3 +231,37 @@ def test_the_pill_counts_what_its_list_would_show(small_fleet, query, new):
     url = f"/tasks/?since=2026-11-01T10:20:00Z&version=old&{query}"
     pill = text(signed_in().get(url, headers={"HX-Request": "true", "HX-Target": "tasks-new"}))
     assert (f"{new} new" in pill) if new else ("new" not in pill.split(">", 1)[1])
+
+
+def test_a_held_tasks_page_leads_to_the_decision_and_gives_the_reason_once(small_fleet):
+    page = text(signed_in("operator").get(small_fleet.task(HOSTILE))).split("<main")[1]
+    assert f'<a class="button primary" href="{small_fleet.step(0, HOSTILE)}">Look and decide</a>' in page
+    assert "Step 0 needs your decision." in page
+    assert len(re.findall(r"held: \w", page)) == 1
+    assert "Look and decide" not in text(signed_in("operator").get(small_fleet.task()))
+
+
+def test_the_list_and_the_page_of_a_task_say_the_same_time_of_its_last_change(small_fleet):
+    moved = "2026-11-01T10:15:00.000000Z"
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.a_task(connection, "moving", revision=rows.BOOT * 3 + 1)
+        rows.a_step(connection, "moving", 0, updated_at=moved, revision=rows.BOOT * 3 + 2)
+    fleet.reread(small_fleet.triage)
+    listed = cells(text(signed_in().get("/tasks/?text=moving")), "changed")
+    page = text(signed_in().get(small_fleet.task("moving")))
+    told = re.search(r"<dt>last change</dt>\s*<dd><time datetime=\"([^\"]+)\"[^>]*>([^<]+)</time>", page)
+    assert told
+    assert told[1] == moved
+    assert listed == [told[2]]
+
+
+def test_each_status_query_is_drawn_where_it_was_asked_with_its_answer(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        rows.insert(
+            connection, "agent_evidence", task_id="report/42?", step_index=2, attempt=1, answer="exists",
+            asked_at="2026-11-01T10:00:07.000000Z", asked_boottime=1.0, os_boot_id="os", source="worker",
+            revision=rows.BOOT * 2 + 9,
+        )  # fmt: skip
+    page = part_of(small_fleet.task(), "task-timeline")
+    assert len(re.findall('class="asked signal-exists"', page)) == 1
+    assert "<title>status query after attempt 1: exists</title>" in page
