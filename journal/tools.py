@@ -124,7 +124,7 @@ def tool(
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Declare a Python function as a tool, sync or async.
 
-    A `mutating` tool gets its arguments as the journal stored them (JSON values). `status` asks the world by
+    A tool gets its arguments as the journal stored them (JSON values). `status` asks the world by
     `call.key`: it returns the tool's output when the effect exists, None when it does not, and raises when it cannot
     tell. `keyed` says for how long the target dedupes by `call.key`. `horizon` is how long a call that raised, or
     whose process died, may still take effect (default 15 minutes): before it has passed, "absent" proves nothing.

@@ -30,7 +30,7 @@ from journal.http.frozen_request import MissingReference
 from journal.ids import check_task_id, check_text
 from journal.reply import read_call
 from journal.runtime.task_end import record_end, stored_end
-from journal.steps.model_step import model_step, prompt_of
+from journal.steps.model_step import build_prompt, model_step
 from journal.steps.model_tool_call import called_step
 from journal.steps.task_run import TaskRun
 from journal.steps.tool_step import tool_step
@@ -71,11 +71,16 @@ class Task:
         StepAbandoned, Diverged, and, when the outcome must wait, StepHeld, OutcomeUnknown or StepWaiting.
         """
         declared = require_tool(tool)
-        arguments = declared.bind(args, kwargs)
+        registered = self._journal.tools.get(declared.name, declared)
+        if registered is not declared:
+            raise UsageError(
+                f"run({declared.name}): this journal's tools hold another tool of that name.",
+                hint="Recovery would run the other one. Give one of them name=.",
+            )
         # Refused arguments take no index: a handler that goes on without them does so on a resume too.
-        text = codec.dumps(arguments)
+        text = codec.dumps(declared.bind(args, kwargs))
         index = self._take_index(declared.name)
-        return self._drive(tool_step(self._task_run, declared, index, arguments, text), asynchronous=declared.is_async)
+        return self._drive(tool_step(self._task_run, declared, index, text), asynchronous=declared.is_async)
 
     def ask(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Do the next step by calling a model: `function` returns a Reply. On resume nothing is called or paid.
@@ -84,10 +89,10 @@ class Task:
         """
         if isinstance(function, Tool):
             raise UsageError(f"ask({function.name}): it is a tool.", hint="Use task.run for tools.")
-        prompt = prompt_of(function, args, kwargs)
+        prompt = build_prompt(function, args, kwargs)
         index = self._take_index(getattr(function, "__name__", "ask"))
         asynchronous = inspect.iscoroutinefunction(function)
-        return self._drive(model_step(self._task_run, function, index, args, kwargs, prompt), asynchronous=asynchronous)
+        return self._drive(model_step(self._task_run, function, index, prompt), asynchronous=asynchronous)
 
     def act(self, choose: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """`ask(choose)`, then `run` each call of its Reply. Returns the outputs in the order of the calls.

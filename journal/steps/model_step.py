@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,29 +25,48 @@ _NAMES = ("model", "request_model", "response_id", "service_tier")
 _POLL = timedelta(seconds=0.2)
 
 
-def prompt_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """The canonical text of all that a model is asked with. Raises InvalidArguments."""
-    return codec.dumps(_bind(function, args, kwargs), what="prompt")
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """All that a model is asked with: its canonical text, and copies of the arguments for the call."""
+
+    text: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+def build_prompt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Prompt:
+    """The prompt of one `ask`. Raises InvalidArguments for what cannot be stored or copied.
+
+    The function gets copies: what it changes in place, such as a list of messages, is not seen by the caller. On a
+    resume the function is not called, so the caller would otherwise go on with another list than the first time.
+    """
+    text = codec.dumps(_bind(function, args, kwargs), what="prompt")
+    try:
+        return Prompt(text, *copy.deepcopy((args, dict(kwargs))))
+    except Exception as error:
+        raise InvalidArguments(
+            f"{_name(function)}: its arguments cannot be copied: {type(error).__name__}: {error}.",
+            path="$",
+            hint="Pass plain values: lists, dicts, texts, numbers.",
+        ) from error
 
 
 def model_step(
     task_run: TaskRun,
     function: Callable[..., Any],
     index: int,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    prompt: str,
+    prompt: Prompt,
 ) -> Program[Reply]:
-    """One `ask`: the Reply from the journal, or one call of the model. `prompt` is what `prompt_of` made of it."""
-    new = _new_step(task_run, function, index, prompt)
+    """One `ask`: the Reply from the journal, or one call of the model."""
+    new = _new_step(task_run, function, index, prompt.text)
     context = task_run.context
     resumed = yield from resume_step(task_run, context, new)
     if resumed is not None:
         if resumed.ended:
             return _reply(resumed.outcome(task_run))
         yield from _settled_first(task_run, index)
-        return _reply((yield from repeat_step(task_run, resumed.step, _call(task_run, function, new, args, kwargs))))
-    context.secrets.refuse(prompt, new.label)
+        return _reply((yield from repeat_step(task_run, resumed.step, _call(task_run, function, new, prompt))))
+    context.secrets.refuse(prompt.text, new.label)
     yield from _settled_first(task_run, index)
 
     def begin(tx: Transaction) -> None:
@@ -54,7 +74,7 @@ def model_step(
         steps.insert_step(tx, new)
 
     yield Write(context.store, begin)
-    return _reply((yield from _call(task_run, function, new, args, kwargs)))
+    return _reply((yield from _call(task_run, function, new, prompt)))
 
 
 def _settled_first(task_run: TaskRun, index: int) -> Program[None]:
@@ -91,13 +111,7 @@ def _new_step(task_run: TaskRun, function: Callable[..., Any], index: int, promp
     )
 
 
-def _call(
-    task_run: TaskRun,
-    function: Callable[..., Any],
-    new: steps.NewStep,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-) -> Program[Any]:
+def _call(task_run: TaskRun, function: Callable[..., Any], new: steps.NewStep, prompt: Prompt) -> Program[Any]:
     context = task_run.context
     recovering = boots.recovering.get()
 
@@ -109,7 +123,9 @@ def _call(
     number: int = yield Write(context.store, opened)
     started = clock.boot_seconds()
     try:
-        answer = yield Invoke(lambda: function(*args, **kwargs), blocking=not inspect.iscoroutinefunction(function))
+        answer = yield Invoke(
+            lambda: function(*prompt.args, **prompt.kwargs), blocking=not inspect.iscoroutinefunction(function)
+        )
     except Exception as error:
         text = stored_errors.dump_error(error, hide=context.secrets.hide)
         yield Write(context.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)

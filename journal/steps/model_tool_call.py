@@ -32,8 +32,8 @@ def called_step(task_run: TaskRun, tool: Tool | None, index: int, call: Any) -> 
             raise InvalidArguments(f"Tool {name!r}: not among this agent's tools.", path="$")
         if not isinstance(given, dict):
             raise InvalidArguments(f"Tool {name}: its arguments are not an object.", path="$")
-        arguments = tool.bind((), given)
-        return (yield from tool_step(task_run, tool, index, arguments, codec.dumps(arguments)))
+        text = codec.dumps(tool.bind((), given))
+        return (yield from tool_step(task_run, tool, index, text))
     except InvalidArguments as error:
         refusal = error
     # Not inside the `except`: the failure's traceback would show the refusal as the model worded it.

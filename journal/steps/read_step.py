@@ -47,13 +47,14 @@ def repeat_step(task_run: TaskRun, step: Step, program: Program[Any]) -> Program
     return (yield from decided(task_run, step.task_id, step.step_index))
 
 
-def read(task_run: TaskRun, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> Program[Any]:
+def read(task_run: TaskRun, tool: Tool, new: steps.NewStep, text: str) -> Program[Any]:
+    """Run a read-only tool with the arguments in `text`, or fetch its request, and end the step."""
     started = clock.boot_seconds()
     if new.request is not None:
         return (yield from _fetch(task_run, new, started))
     try:
         call = Call(new.key, new.task_id, new.step_index, 1)
-        value = yield Invoke(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
+        value = yield Invoke(lambda: tool.invoke(codec.loads(text), call), blocking=not tool.is_async)
     except Exception as error:
         text = stored_errors.dump_error(error, hide=task_run.context.secrets.hide)
         return (yield from fail(task_run, new, text, task_run.context.secrets.cause(error)))

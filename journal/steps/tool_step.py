@@ -21,10 +21,11 @@ from journal.store.transaction import Transaction
 from journal.tools import Tool
 
 
-def tool_step(task_run: TaskRun, tool: Tool, index: int, arguments: dict[str, Any], text: str) -> Program[Any]:
+def tool_step(task_run: TaskRun, tool: Tool, index: int, text: str) -> Program[Any]:
     """One `run`: serve the step from the journal, settle what is pending, or make it happen for the first time.
 
-    `text` is the canonical text of `arguments`.
+    `text` is the canonical text of the arguments. Each call gets values read from it: what the call changes in place
+    is seen by nobody, as on a resume.
     """
     # The tool at hand may be none of the journal's own: a script need not register what it runs.
     context = task_run.context
@@ -33,16 +34,16 @@ def tool_step(task_run: TaskRun, tool: Tool, index: int, arguments: dict[str, An
     new = _described(task_run, tool, index, text)
     resumed = yield from resume_step(task_run, context, new, defaults=tool.defaults())
     if resumed is not None and resumed.takes_stored:
-        arguments = codec.loads(resumed.step.arguments_json or "{}")
+        text = resumed.step.arguments_json or "{}"
     if resumed is not None and resumed.ended:
         return resumed.outcome(task_run)
-    new = _prepared(task_run, tool, new, arguments)
+    new = _prepared(task_run, tool, new, text)
     if resumed is not None:
-        return (yield from repeat_step(task_run, resumed.step, read(task_run, tool, new, arguments)))
+        return (yield from repeat_step(task_run, resumed.step, read(task_run, tool, new, text)))
     if tool.effect == "mutating":
         return (yield from _first_dispatch(task_run, context, tool, new))
     yield Write(context.store, lambda tx: _insert(task_run, tx, new))
-    return (yield from read(task_run, tool, new, arguments))
+    return (yield from read(task_run, tool, new, text))
 
 
 def _described(task_run: TaskRun, tool: Tool, index: int, text: str) -> steps.NewStep:
@@ -58,7 +59,7 @@ def _described(task_run: TaskRun, tool: Tool, index: int, text: str) -> steps.Ne
     )
 
 
-def _prepared(task_run: TaskRun, tool: Tool, new: steps.NewStep, arguments: dict[str, Any]) -> steps.NewStep:
+def _prepared(task_run: TaskRun, tool: Tool, new: steps.NewStep, text: str) -> steps.NewStep:
     """The step with its profile and its frozen request; every refusal comes before anything is written."""
     secrets = task_run.context.secrets
     request = None
@@ -66,7 +67,7 @@ def _prepared(task_run: TaskRun, tool: Tool, new: steps.NewStep, arguments: dict
     if tool.transport == "http":
         profile = task_run.profiles.get(tool.provider or "") or task_run.profiles["generic_none"]
         request = frozen_request.freeze_request(
-            tool.request(arguments), profile=profile, key=new.key, environ=secrets.environ
+            tool.request(codec.loads(text)), profile=profile, key=new.key, environ=secrets.environ
         )
         names = frozen_request.list_references(request)
         frozen_request.resolve_request(request, secrets.environ)
