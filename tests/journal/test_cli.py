@@ -131,7 +131,7 @@ def test_a_tasks_timeline_tells_its_steps_attempts_evidence_and_decisions(
         "held: waiting, handler triage", "run 2 in boot 1 (pid 4242, not known to have ended)",
         "branch held/b: running",
         "steps 0 to 0 from the journal", "0  committed open_issue",
-        "1  pending   open_issue mutating", "held: no_key_no_status. A request may have arrived",
+        "1  pending   open_issue mutating", "held: no_key_no_status. This tool has no idempotency key",
         "mark it committed", "attempt 1 in boot 1: no outcome on disk: unknown",
         "unknown, HTTP 500", "ann said replay", "(looked): refused: expired",
     ):  # fmt: skip
