@@ -14,6 +14,7 @@ import pytest
 
 import journal
 from agents.access import roles
+from agents.states import AGENT_STATES
 from dashboard import environment
 from journal import codec, ids, models
 from journal.cli.parser import build
@@ -133,8 +134,9 @@ def test_every_rule_of_recovery_that_the_code_names_has_its_row():
     assert named <= set(table)
 
 
-def test_every_role_has_its_row():
+def test_every_state_of_an_agent_and_every_role_has_its_row():
     operate = text_of(CHECKOUT / "docs" / "guides" / "operate.md")
+    assert rows_of(operate, "States of agents and tasks") == set(AGENT_STATES)
     assert [role for role in roles.ROLES if f"| {role.replace('_', ' ')} |" not in operate] == []
 
 
