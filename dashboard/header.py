@@ -30,8 +30,6 @@ _PAGES = (
     ("audit", "Audit"),
     ("journals", "Journals"),
 )
-
-
 _BELONGS = {
     "agents": "overview",
     "task": "tasks",
@@ -39,6 +37,7 @@ _BELONGS = {
     "decide": "pending",
     "query": "pending",
     "job": "pending",
+    "cancel_task": "tasks",
 }
 
 

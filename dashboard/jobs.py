@@ -24,8 +24,8 @@ _STATES = {
     "waiting_agent": "waiting for the agent",
     "done": "done",
     "failed": "failed",
-    "expired": "expired: nothing was sent",
-    "refused": "refused: nothing was sent",
+    "expired": "expired: it was not carried out",
+    "refused": "refused: it was not carried out",
 }
 
 
@@ -37,7 +37,7 @@ class JobPage:
     title: str
     word: str
     href: str
-    step_href: str
+    place_href: str  # the step, or the task, that the job is about
     polls: bool
     version: str
     rest: str
@@ -53,15 +53,17 @@ def show_job_row(job: Job, *, reveal: bool) -> JobPage:
     """The page around a job's row as it is; `reveal` shows the provider's own words."""
     said = zlib.crc32(job.sentence.encode("utf-8", "replace"))
     verb = VERBS.get(job.decision)
-    step_href = ""
+    place_href = ""
     if job.journal_id and job.step_index is not None:
-        step_href = reverse("step", args=[job.journal_id, job.task_id, job.step_index])
+        place_href = reverse("step", args=[job.journal_id, job.task_id, job.step_index])
+    elif job.journal_id and job.task_id:
+        place_href = reverse("task", args=[job.journal_id, job.task_id])
     return JobPage(
         job=job,
         title=verb.button if verb else job.kind.replace("_", " ").capitalize(),
         word=_STATES.get(job.state, job.state),
         href=reverse("job", args=[job.uuid]),
-        step_href=step_href,
+        place_href=place_href,
         polls=job.is_open,
         version=f"{job.state}-{job.attempts}-{said:x}",
         rest="\n".join(line for line in job.result.splitlines() if line not in job.sentence),

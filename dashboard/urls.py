@@ -8,6 +8,7 @@ from django.urls import include, path, register_converter
 from dashboard.agent_list import show_agents
 from dashboard.alerts import show_alerts
 from dashboard.audit import show_audit
+from dashboard.decisions.cancel import show_cancel
 from dashboard.decisions.views import show_decision, show_question
 from dashboard.disk import show_disk
 from dashboard.jobs import show_job
@@ -36,6 +37,7 @@ urlpatterns = [
     path("agents/", show_agents, name="agents"),
     path("tasks/", show_tasks, name="tasks"),
     path(f"tasks/{_TASK}/", show_task, name="task"),
+    path(f"tasks/{_TASK}/cancel/", show_cancel, name="cancel_task"),
     path(f"steps/{_STEP}/", show_step, name="step"),
     path(f"steps/{_STEP}/bytes/<str:name>/", download_payload, name="download"),
     path(f"steps/{_STEP}/query/", show_question, name="query"),

@@ -12,6 +12,7 @@ from journal.models import DecisionKind
 
 # The decisions that this version's writer applies to a step.
 KINDS: Final[tuple[DecisionKind, ...]] = ("replay", "mark_committed", "mark_not_applied", "abandon")
+CANCEL_TASK: Final[DecisionKind] = "cancel_task"  # the one decision about a whole task
 REASON_LENGTH = 2000
 REFERENCE_LENGTH = 500
 OUTPUT_LENGTH = 1_000_000
@@ -40,7 +41,7 @@ class OtherDecision(BadDecision):
 
 def parse_kind(text: str) -> DecisionKind:
     """A decision's kind from a URL. Raises BadDecision for any other word."""
-    found = next((kind for kind in KINDS if kind == text), None)
+    found = next((kind for kind in (*KINDS, CANCEL_TASK) if kind == text), None)
     if found is None:
         raise BadDecision(f"Decision {text!r}: not one of {', '.join(KINDS)}.", field="kind")
     return found
@@ -56,8 +57,8 @@ def check_reason(reason: str) -> None:
 
 def check_decision(kind: DecisionKind, *, reason: str, output_json: str, reference: str) -> str:
     """Check a person's input; returns the output in its stored form. Raises BadDecision naming the field."""
-    if kind not in KINDS:
-        raise BadDecision(f"Decision {kind!r}: not one of {', '.join(KINDS)}.", field="kind")
+    if kind not in (*KINDS, CANCEL_TASK):
+        raise BadDecision(f"Decision {kind!r}: not one of {', '.join(KINDS)}, {CANCEL_TASK}.", field="kind")
     check_reason(reason)
     if kind != "mark_committed":
         return ""
@@ -79,7 +80,7 @@ def decision_message(
     created_at: datetime,
     expires_at: datetime,
     task_id: str,
-    step_index: int,
+    step_index: int | None,
     binding: StepBinding,
     actor: str,
     reason: str,

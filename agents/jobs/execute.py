@@ -80,7 +80,6 @@ def _unfit(journal: JournalFile) -> str:
 
 
 def _post_decision(job: Job, journal: JournalFile) -> None:
-    assert job.step_index is not None
     assert job.expires_at is not None
     message = check.decision_message(
         parse_kind(job.decision),
@@ -107,7 +106,8 @@ def _take_in(job: Job, journal: JournalFile) -> None:
     lines: list[str] = []
     try:
         # The queue ends a job after 60 s: other steps, whose providers may hang, are not this job's to settle.
-        only = (job.task_id, job.step_index) if job.step_index is not None else None
+        # A task that is cancelled has no step of its own to settle: index -1 is none.
+        only = (job.task_id, -1 if job.step_index is None else job.step_index)
         report = visit.reconcile_file(journal.path, role="worker", only=only, wait=WAIT_FOR_LOCK)
         lines = list(report.lines)
     except JournalBusy as busy:

@@ -18,7 +18,15 @@ from django_q.tasks import async_task
 
 from agents.access import audit
 from agents.access.roles import Person, can_decide
-from agents.decisions.check import BadDecision, OtherDecision, StepBinding, check_decision, check_reason, parse_kind
+from agents.decisions.check import (
+    CANCEL_TASK,
+    BadDecision,
+    OtherDecision,
+    StepBinding,
+    check_decision,
+    check_reason,
+    parse_kind,
+)
 from agents.jobs.execute import execute_job
 from agents.jobs.result import end_overdue_jobs, follow_waiting_jobs
 from agents.jobs.states import requeue_lost_jobs
@@ -38,7 +46,7 @@ def request_job(
     actor: Person,
     journal: JournalFile,
     task_id: str,
-    step_index: int,
+    step_index: int | None,
     binding: StepBinding,
     decision: DecisionKind | None = None,
     reason: str = "",
@@ -52,6 +60,8 @@ def request_job(
     While a job of this kind is open for the same step and binding, that job is returned whoever asks. A page puts one
     `message_id` (32 hex digits) into each form it shows: the same form posted again returns the same job, even after
     it ended. `expires_at` is what that page said; without one the job has the setting's time from now on.
+
+    `step_index` is None for the one decision about a whole task: to cancel it.
 
     Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input,
     OtherDecision while another decision about the same step is open: nobody is told that theirs was taken.
@@ -142,6 +152,11 @@ def _enqueue(job: Job) -> None:
 
 
 def _make_once(wanted: Job) -> tuple[Job, bool]:
+    if wanted.step_index is None:
+        # No constraint covers two without a step; this transaction began IMMEDIATE, so nobody inserts in between.
+        of_task = Job.objects.filter(journal=wanted.journal, task_id=wanted.task_id, step_index=None, kind=wanted.kind)
+        if twin := of_task.filter(state__in=OPEN_STATES).first():
+            return twin, False
     try:
         with transaction.atomic():
             wanted.save(force_insert=True)
@@ -184,7 +199,9 @@ def _check(wanted: Job, journal: JournalFile) -> None:
     if journal.dialect != "stepkeeper":
         why = "it was not made by stepkeeper, so no writer of it takes decisions."
         raise BadDecision(f"Journal {journal.path}: {why}", field="journal", hint=journal.hint)
-    if not wanted.key or not wanted.payload_sha256:
+    if (wanted.step_index is None) != (wanted.decision == CANCEL_TASK):
+        raise BadDecision("A task is cancelled, and any other decision is about a step.", field="decision")
+    if wanted.step_index is not None and not (wanted.key and wanted.payload_sha256):
         raise BadDecision("The step has no key or no payload hash to bind to.", field="binding")
     if wanted.kind == QUERY_STATUS:
         check_reason(wanted.reason)

@@ -19,8 +19,8 @@ from dashboard.tasks.rows import Row, measure_step_spans
 from dashboard.tasks.words import Failure, describe_failure, describe_task
 from dashboard.timeline.layout import Frame, lay_out_frame
 from dashboard.timeline.status import describe_waiting_task
-from dashboard.ui.access import can_see_payloads, require_role
-from dashboard.ui.forms import parse_cursor_index
+from dashboard.ui.access import can_decide, can_see_payloads, require_role
+from dashboard.ui.forms import FIRST, LAST, parse_cursor_index
 from dashboard.ui.render import find_shown_version, page_or_part
 from journal.models import TaskRow
 from journal.reader.snapshot import Branch, TaskSnapshot, TaskSteps
@@ -48,6 +48,9 @@ class TaskPage:
     parent_href: str
     next_href: str
     first_href: str
+    current_href: str
+    last_href: str
+    cancel_href: str
     own: Money | None
     children: Money | None
     tokens: int | None
@@ -76,14 +79,30 @@ class TaskPage:
         return next((row.href for row in waiting), "")
 
     @property
+    def has_rows(self) -> bool:
+        """Whether there is a step to draw, of the task or of a branch: a task may only fan out."""
+        return any(group.rows for group in self.groups)
+
+    @property
     def has_ended(self) -> bool:
         return self.state in ENDED
 
 
 def build_task_page(
-    opened: Opened, found: TaskSnapshot, task: TaskRow, holds: Holds, *, after: int, reveal: bool, version: str
+    opened: Opened,
+    found: TaskSnapshot,
+    task: TaskRow,
+    holds: Holds,
+    *,
+    place: str,
+    reveal: bool,
+    decides: bool,
+    version: str,
 ) -> TaskPage:
-    """The page of one task from its snapshot; `reveal` shows what others wrote into it."""
+    """The page of one task from its snapshot; `reveal` shows what others wrote into it.
+
+    `place` is what the address asked for: an index, an end of the steps, or nothing.
+    """
     named = [derive_step_hold(opened, step, holds) for step in found.named]
 
     def derive_branch(task: TaskRow, depth: int, content: TaskSteps) -> Branch:
@@ -103,7 +122,7 @@ def build_task_page(
         agent=opened.name,
         task=task,
         state=state,
-        href=href + (f"?after={after}" if after >= 0 else ""),
+        href=f"{href}?after={place}" if place else href,
         sentence=_describe_task(state, groups, shown, reveal=reveal),
         failure=describe_failure(task, reveal=reveal),
         frame=frame,
@@ -111,7 +130,10 @@ def build_task_page(
         changed_at=_find_last_change(opened, task, own.content),
         parent_href=reverse("task", args=[opened.file.pk, task.parent_id]) if task.parent_id is not None else "",
         next_href=f"{href}?after={own.content.last}" if own.content.more else "",
-        first_href=href if after >= 0 else "",
+        first_href=f"{href}?after={FIRST}" if found.after >= 0 else "",
+        current_href=_find_current(href, task, own.content),
+        last_href=f"{href}?after={LAST}" if own.content.more else "",
+        cancel_href=_find_cancel(opened, task, state) if decides else "",
         own=groups[0].cost,
         children=sum_costs(groups[1:]) if len(groups) > 1 else None,
         tokens=groups[0].tokens,
@@ -145,6 +167,22 @@ def _describe_task(state: str, groups: tuple[Group, ...], shown: list[Branch], *
         boots=len({run.boot for run in own.content.runs}),
         reveal=reveal,
     )
+
+
+def _find_current(href: str, task: TaskRow, content: TaskSteps) -> str:
+    """The page of the step that the task waits for, where that is a step of its own on another page."""
+    index = task.wait_step_index
+    if index is None or task.wait_step_task != task.task_id or not content.steps:
+        return ""
+    is_here = any(step.step_index == index for step in content.steps)
+    return "" if is_here else f"{href}?after={max(index - 1, 0) if index else FIRST}"
+
+
+def _find_cancel(opened: Opened, task: TaskRow, state: str) -> str:
+    """The page that cancels the task; empty where nothing can."""
+    if state in ENDED or opened.file.dialect != "stepkeeper" or opened.file.undecidable:
+        return ""
+    return reverse("cancel_task", args=[opened.file.pk, task.task_id])
 
 
 def digest_task(opened: Opened, task: TaskRow, holds: Holds) -> str:
@@ -192,7 +230,8 @@ def _lay_out_frame(opened: Opened, task: TaskRow, shown: list[Branch], *, since:
 @with_journal
 def show_task(request: HttpRequest, opened: Opened, task_id: str) -> HttpResponse:
     """One task's timeline, live while it is unfinished."""
-    after, holds = parse_cursor_index(request.GET.get("after")), load_holds(opened)
+    holds, place = load_holds(opened), request.GET.get("after", "")
+    after = _choose_page(opened, task_id, place)
     shown = find_shown_version(request)
     found = opened.reader.load_task(
         task_id,
@@ -213,7 +252,24 @@ def show_task(request: HttpRequest, opened: Opened, task_id: str) -> HttpRespons
     return page_or_part(
         request,
         "tasks/task.html",
-        lambda: build_task_page(opened, found, task, holds, after=after, reveal=reveal, version=version),
+        lambda: build_task_page(
+            opened,
+            found,
+            task,
+            holds,
+            place=place if after is None or after >= 0 or place == FIRST else "",
+            reveal=reveal,
+            decides=can_decide(request.user),
+            version=version,
+        ),
         parts={"task-timeline": "tasks/_timeline.html"},
         version=version,
     )
+
+
+def _choose_page(opened: Opened, task_id: str, place: str) -> int | None:
+    """Where the page begins. Without a place in the address an unfinished task opens at its newest steps."""
+    if place:
+        return parse_cursor_index(place)
+    line = find_task(opened.file.pk, task_id)
+    return -1 if line is None or line.status in ENDED else None

@@ -13,6 +13,7 @@ from journal.reader.payloads import Name
 
 PAYLOADS: Final[tuple[Name, ...]] = get_args(Name)
 _HIGHEST = 2**63 - 1
+FIRST, LAST = "first", "last"  # the ends of a task's steps, in an address
 
 
 _TOO_LONG = {"max_length": "At most %(limit_value)d characters are searched for; this has %(show_value)d."}
@@ -105,8 +106,10 @@ def choose_form(kind: str) -> type[ReasonForm]:
     return {"mark_committed": MarkCommittedForm, QUERY_STATUS: QuestionForm}.get(kind, ReasonForm)
 
 
-def parse_cursor_index(text: str | None) -> int:
-    """The step index after which a page starts; -1 for an invalid cursor."""
+def parse_cursor_index(text: str | None) -> int | None:
+    """The step index after which a page starts; None for the newest steps, -1 for an invalid cursor."""
+    if text == LAST:
+        return None
     if text is None or not text.isascii() or not text.isdigit() or len(text) > 19:
         return -1
     return min(int(text), _HIGHEST)

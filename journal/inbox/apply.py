@@ -130,6 +130,11 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     times = {name: clock.text(clock.parse(body[name])) for name in _TIMES if body.get(name) is not None}
     body = {**body, **times}
     if kind == "cancel_task":
+        expires = body.get("expires_at")
+        if expires is not None and clock.parse(expires) <= clock.parse(tx.now):
+            late = f"refused: it expired at {expires}"
+            decisions.insert_decision(tx, {**body, "step_index": None}, late)
+            return Applied(f"cancel {task_id}: {late}", refused=True)
         cancelled = _cancel(tx, body, agent)
         decisions.insert_decision(
             tx, {**body, "step_index": None}, _NOTHING_TO_CANCEL if cancelled.refused else "applied"

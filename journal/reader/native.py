@@ -184,6 +184,13 @@ def list_steps(
     return [find_step(connection, task_id, one.step_index, cap=cap) or one for one in listed]
 
 
+def find_start_of_newest(connection: sqlite3.Connection, task_id: str, *, limit: int) -> int:
+    """The index past which a task's newest `limit` steps begin; -1 where there are no more."""
+    sql = f"SELECT step_index FROM {STEP_TABLE} WHERE task_id = ? ORDER BY step_index DESC LIMIT 1 OFFSET ?"
+    found = fetch_rows(connection, sql, (task_id, limit))
+    return max(-1, found[0].needed_integer("step_index", -1)) if found else -1
+
+
 def find_steps(connection: sqlite3.Connection, places: Collection[Place]) -> list[Step]:
     """The steps at these places that there are, without payloads."""
     found = _fetch_in(connection, Step, STEP_TABLE, spans_of(places))

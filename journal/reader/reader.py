@@ -111,18 +111,18 @@ class Reader:
         self,
         task_id: str,
         *,
-        after: int = -1,
+        after: int | None = -1,
         limit: int,
         most_branches: int = 0,
         named: Collection[native.Place] = (),
         is_known: Callable[[TaskSnapshot], bool] = _is_never_known,
     ) -> TaskSnapshot:
-        """All that a task's page shows: steps past index `after`, and on the first page the branches below the task.
+        """All that a task's page shows: steps past index `after`; None stands for the newest steps.
 
-        `named` are further steps to read, by their places. Where `is_known` says so of the boots and the task alone,
-        the rest is not read.
+        The first page and the newest have the branches below the task. `named` are further steps to read, by their
+        places. Where `is_known` says so of the boots and the task alone, the rest is not read.
         """
-        if not _is_text(task_id) or not _is_integer(after):
+        if not _is_text(task_id) or not (after is None or _is_integer(after)):
             return TaskSnapshot()
         return self._read(
             lambda c: snapshot.load_task(
@@ -135,7 +135,7 @@ class Reader:
                 is_known=is_known,
             ),
             lambda c, dialect: snapshot.load_foreign_task(
-                c, dialect, task_id, after=after, limit=limit, is_known=is_known
+                c, dialect, task_id, after=-1 if after is None else after, limit=limit, is_known=is_known
             ),
         )
 

@@ -52,11 +52,13 @@ class Branch:
 class TaskSnapshot:
     """One task at one instant. `task` None: the journal has no such task.
 
-    `before` is the last step of the page before, alone. `named` are the steps that were asked for by their places.
+    `before` is the last step of the page before, alone, and `after` its index: -1 on the first page. `named` are the
+    steps that were asked for by their places.
     """
 
     boots: tuple[Boot, ...] = ()
     task: TaskRow | None = None
+    after: int = -1
     content: TaskSteps = field(default_factory=TaskSteps)
     before: TaskSteps = field(default_factory=TaskSteps)
     branches: tuple[Branch, ...] = ()
@@ -95,21 +97,24 @@ def load_task(
     connection: sqlite3.Connection,
     task_id: str,
     *,
-    after: int,
+    after: int | None,
     limit: int,
     most_branches: int,
     named: Collection[Place],
     is_known: Callable[[TaskSnapshot], bool],
 ) -> TaskSnapshot:
-    """A task with `limit` steps past `after`; its first page has the branches below it, each with `limit` steps.
+    """A task with `limit` steps past `after`; None stands for its newest steps.
 
-    Where `is_known` says so of boots and task, nothing more is read.
+    The first page and the newest have the branches below the task, each with `limit` steps. Where `is_known` says so
+    of boots and task, nothing more is read.
     """
     boots = tuple(native.list_boots(connection, limit=BOOTS))
     head = TaskSnapshot(boots, native.find_task(connection, task_id, cap=None))
     if head.task is None or is_known(head):
         return head
-    below, left = _walk_branches(connection, task_id, most=most_branches) if after < 0 else ([], 0)
+    has_branches = after is None or after < 0
+    after = native.find_start_of_newest(connection, task_id, limit=limit) if after is None else after
+    below, left = _walk_branches(connection, task_id, most=most_branches) if has_branches else ([], 0)
     first = native.list_first_steps(connection, [task.task_id for task, _ in below], limit=limit + 1)
     pages = {task.task_id: _cut_page(first.get(task.task_id, []), limit) for task, _ in below}
     own = _cut_page(native.list_steps(connection, task_id, after=after, limit=limit + 1), limit)
@@ -117,6 +122,7 @@ def load_task(
     before = native.find_steps(connection, [(task_id, after)]) if after >= 0 else []
     return replace(
         head,
+        after=after,
         content=replace(gathered[task_id], whole=after < 0 and not own[1]),
         before=_gather(connection, {task_id: (before, False)})[task_id],
         branches=tuple(Branch(task, depth, gathered[task.task_id]) for task, depth in below),
@@ -142,6 +148,7 @@ def load_foreign_task(
     before = foreign.list_steps(connection, dialect, task_id, after=after - 1, limit=1) if after >= 0 else []
     return replace(
         head,
+        after=after,
         content=TaskSteps(tuple(steps), whole=after < 0 and not more, more=more),
         before=TaskSteps(tuple(step for step in before if step.step_index == after)),
     )

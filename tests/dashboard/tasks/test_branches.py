@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
+from journal import Journal, tool
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.ladder import signed_in, text
@@ -72,3 +74,22 @@ def test_what_a_branch_waits_for_is_told_as_the_branchs(small_fleet):
     left = text(signed_in().get(small_fleet.task(f"{PARENT}/left")))
     assert "Step 0 needs your decision." in left
     assert "of a branch" not in left
+
+
+def test_a_task_that_only_fans_out_shows_its_branches(tmp_path, settings, db):
+    settings.STEPKEEPER_JOURNALS = ()
+
+    @tool(effect="read_only")
+    def look(n: int) -> int:
+        return n
+
+    with Journal(tmp_path / "family.db", agent="family", tools=[look]) as journal, journal.task("parent") as task:
+        for name in ("alpha", "beta"):
+            with task.branch(name) as branch:
+                branch.run(look, n=1)
+    fleet.watched(tmp_path, settings)
+    fleet.swept()
+    page = text(signed_in().get(reverse("task", args=[fleet.journal_file(tmp_path / "family.db").pk, "parent"])))
+    for name in ("alpha", "beta"):
+        assert f"<bdi>parent/{name}</bdi>" in page
+    assert "It ended before its first step" not in page

@@ -32,6 +32,45 @@ def a_task(small_fleet: Fleet, steps: int, *, last: Mapping[str, Any] | None = N
     return small_fleet.task("long")
 
 
+def links(page: str) -> dict[str, str]:
+    """The buttons between a task's pages, by their words."""
+    return {word: href for href, word in re.findall(r'<a class="button" href="([^"]*)">([^<]+ steps?)</a>', page)}
+
+
+def indexes(page: str) -> list[int]:
+    """The steps on a page."""
+    return [int(found) for found in re.findall(r'data-label="step">(\d+)<', page)]
+
+
+@pytest.mark.parametrize("status", ["running", "waiting", "queued"])
+def test_an_unfinished_task_opens_at_its_newest_steps_and_leads_to_its_first(small_fleet, status):
+    url = a_task(small_fleet, 450, status=status)
+    fleet.reread(small_fleet.triage)
+    newest = text(signed_in().get(url))
+    assert (indexes(newest)[0], indexes(newest)[-1]) == (250, 449)
+    assert links(newest) == {"First steps": f"{url}?after=first"}
+    first = text(signed_in().get(f"{url}?after=first"))
+    assert (indexes(first)[0], indexes(first)[-1]) == (0, 199)
+    assert links(first) == {"Next steps": f"{url}?after=199", "Last steps": f"{url}?after=last"}
+    assert indexes(text(signed_in().get(f"{url}?after=last"))) == indexes(newest)
+
+
+def test_an_ended_task_opens_at_its_first_steps_and_leads_to_its_last(small_fleet):
+    url = a_task(small_fleet, 450, status="completed")
+    fleet.reread(small_fleet.triage)
+    page = text(signed_in().get(url))
+    assert indexes(page)[0] == 0
+    assert links(page)["Last steps"] == f"{url}?after=last"
+    assert indexes(text(signed_in().get(f"{url}?after=last")))[-1] == 449
+
+
+def test_a_poll_of_a_page_asks_for_that_page_again(small_fleet):
+    url = a_task(small_fleet, 450)
+    for place in ("first", "last", "199"):
+        assert f'hx-get="{url}?after={place}&amp;version=' in text(signed_in().get(f"{url}?after={place}"))
+    assert f'hx-get="{url}?version=' in text(signed_in().get(f"{url}?after=nonsense"))
+
+
 @pytest.mark.parametrize(("status", "never"), [("completed", "ended before its first step"), ("running", "No step")])
 def test_a_task_of_exactly_one_page_has_no_second_one(small_fleet, status, never):
     url = a_task(small_fleet, 200, status=status)
@@ -72,9 +111,10 @@ def test_an_approval_that_expired_on_a_later_page_is_told_on_the_first(small_fle
         }  # fmt: skip
         rows.insert(connection, "agent_decision", **approval)
     fleet.reread(small_fleet.triage)
-    page = text(signed_in().get(url))
+    page = text(signed_in().get(f"{url}?after=first"))
     assert "Queued: the agent has not taken it yet." not in page
     assert "Waiting: held at step 202" in page
+    assert links(page)["Current step"] == f"{url}?after=201"
 
 
 def test_a_branch_of_more_steps_than_a_page_says_how_many_are_not_shown(small_fleet):

@@ -24,7 +24,7 @@ def test_what_is_written_while_a_page_is_made_is_on_the_next_poll(small_fleet):
         connection.execute("UPDATE agent_task SET status = 'completed' WHERE task_id = ?", (HOSTILE,))
     opened = opened.with_boots(found.boots)
     version = digest_task(opened, found.task, holds)
-    page = build_task_page(opened, found, found.task, holds, after=-1, reveal=False, version=version)
+    page = build_task_page(opened, found, found.task, holds, place="", reveal=False, decides=False, version=version)
     assert page.state == "waiting"
     headers = {"HX-Request": "true", "HX-Target": "task-timeline"}
     poll = signed_in().get(f"{small_fleet.task(HOSTILE)}?version={page.version}", headers=headers)
