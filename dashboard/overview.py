@@ -89,7 +89,9 @@ def _build_tiles(now: Overview) -> tuple[Tile, ...]:
         (f"of {now.pending}; oldest" if oldest else f"of {now.pending} open") if now.pending else "no intent is open"
     )
     saved = f"saved by resume: {format_cost(now.saved_today)}" if now.saved_tokens_today else "nothing served twice yet"
-    spent = format_cost(now.spent_today)
+    spent = format_cost(now.spent_today, incomplete=bool(now.journals_foreign or now.journals_unread))
+    if now.journals_unread:
+        saved += f"; {format_count(now.journals_unread, 'journal')} cannot be read now"
     if now.journals_foreign:
         spent = spent if now.journals_ours or now.tokens_today else "unknown"
         saved += f"; {format_count(now.journals_foreign, 'journal')} of other makers: unknown"

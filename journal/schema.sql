@@ -169,6 +169,7 @@ CREATE TABLE agent_model_call (
     UNIQUE (task_id, step_index, call)
 );
 CREATE INDEX model_call_revision ON agent_model_call (revision);
+CREATE INDEX model_call_response ON agent_model_call (response_id) WHERE response_id IS NOT NULL;
 
 CREATE TABLE agent_decision (
     message_id TEXT PRIMARY KEY NOT NULL,

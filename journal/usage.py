@@ -6,17 +6,32 @@ of OpenAI's chat completions (cached tokens are inside `prompt_tokens`, reasonin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+# Fields that are read into a bucket, or are parts of one that cost the same. Times and sums cost nothing.
+_UNDERSTOOD: Final[Mapping[str, frozenset[str]]] = {
+    "": frozenset(
+        {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"}
+        | {"queue_time", "prompt_time", "completion_time", "total_time"}
+    ),
+    "prompt_tokens_details": frozenset({"cached_tokens", "cache_write_tokens", "text_tokens"}),
+    "completion_tokens_details": frozenset(
+        {"reasoning_tokens", "text_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens"}
+    ),
+}
+_FIELD_NAME: Final = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
     """Tokens of one provider response.
 
-    `state` is "exact" when every number adds up, "partial" when some are missing or contradict each other (then
-    `flags` says how), "unknown" when nothing was reported.
+    `state` is "exact" when every field was understood and every number adds up. It is "partial" when numbers are
+    missing, contradict each other, or stand beside fields that may cost more; `flags` says which. It is "unknown" when
+    nothing was reported.
     """
 
     state: str
@@ -54,11 +69,26 @@ def _openai_chat(fields: Mapping[str, Any]) -> TokenUsage:
     reasoning = _count(output.get("reasoning_tokens"), "reasoning_tokens", flags)
     uncached = _less(prompt, (cached or 0) + (written or 0), "cached tokens exceed prompt_tokens", flags)
     visible = _less(completion, reasoning or 0, "reasoning tokens exceed completion_tokens", flags)
+    for where, part in (("", fields), ("prompt_tokens_details", details), ("completion_tokens_details", output)):
+        _flag_others(where, part, flags)
     total = fields.get("total_tokens")
     if prompt is not None and completion is not None and isinstance(total, int) and total != prompt + completion:
         flags.append("total_tokens is not prompt + completion")
     state = "exact" if prompt is not None and completion is not None and not flags else "partial"
     return TokenUsage(state, "openai_chat", uncached, cached, written, visible, reasoning, "; ".join(flags))
+
+
+def _flag_others(where: str, fields: Mapping[str, Any], flags: list[str]) -> None:
+    """Flag each field that says something and is not understood: audio, images, searches, a cache of another kind."""
+    for name, value in fields.items():
+        if name not in _UNDERSTOOD[where] and _says_something(value):
+            shown = name if _FIELD_NAME.fullmatch(str(name)) else "a field of an odd name"
+            flags.append(f"{where}{'.' if where else ''}{shown} is not understood")
+
+
+def _says_something(value: object) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else None
+    return bool(value) if inner is None else any(_says_something(one) for one in inner)
 
 
 def _count(value: object, name: str, flags: list[str]) -> int | None:

@@ -77,6 +77,7 @@ def load_overview() -> Overview:
         journals=len(journals),
         journals_bad=bad,
         journals_foreign=sum(row.is_present and row.is_foreign for row in journals),
+        journals_unread=sum(row.is_present and bool(row.uuid) and row.kind != "ok" for row in journals),
         journals_ours=sum(row.is_present and row.dialect == "stepkeeper" for row in journals),
         alerts_open=Alert.objects.filter(closed_at=None).count(),
         index=age,

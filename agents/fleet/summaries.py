@@ -172,6 +172,7 @@ class Overview:
     journals_bad: int
     journals_foreign: int  # of other makers: they say nothing of what their agents spend
     journals_ours: int
+    journals_unread: int  # ours, known by their id, and not readable now: what they spent today is in no sum
     alerts_open: int
     index: IndexAge
     recent: tuple[TaskLine, ...]

@@ -6,6 +6,7 @@ upgrades the package, and each priced row names the version it was priced with.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -24,9 +25,24 @@ _STANDARD_TIERS = frozenset({"", "default", "standard", "auto"})
 _MOST_TOKENS = 10**8
 _UNSURE = {
     "open": "The call has not come back, or was cut off by a crash: it may have been billed.",
-    "partial": "The provider's usage is not complete, or contradicts itself.",
-    "unknown": "The provider reported no usage.",
+    "partial": "The provider's usage is not complete, or contradicts itself",
+    "unknown": "What this call used is not known",
 }
+# Anybody may serve these models, at any price or for nothing: the name does not say who was paid.
+_OPEN_WEIGHTS = (
+    "gpt-oss",
+    "llama",
+    "qwen",
+    "gemma",
+    "phi-",
+    "deepseek-r",
+    "deepseek-v",
+    "mixtral",
+    "kimi",
+    "glm",
+    "olmo",
+)
+_DATED = re.compile(r"[-@](latest|\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +83,16 @@ def price_call(call: ModelCall) -> tuple[Tokens, Price]:
     if tuple(possible) != reported:
         return tokens, Price(None, "The reported usage is impossible: a count is over a hundred million tokens.")
     if call.state != "exact":
-        return tokens, Price(None, _UNSURE.get(call.state, "What this call used is not known."))
+        return tokens, Price(None, _unsure(call))
     model, at = call.model or call.request_model, call.started_at or clock.wall()
     return tokens, price_usage(tokens, model=model, tier=call.service_tier, at=at)
+
+
+def _unsure(call: ModelCall) -> str:
+    if call.state == "unknown" and not call.flags:
+        return "The provider reported no usage."
+    why = _UNSURE.get(call.state, "What this call used is not known")
+    return f"{why}: {call.flags}." if call.flags else f"{why.removesuffix('.')}."
 
 
 def price_usage(tokens: Tokens, *, model: str | None, tier: str | None, at: datetime) -> Price:
@@ -91,7 +114,11 @@ def price_usage(tokens: Tokens, *, model: str | None, tier: str | None, at: date
         return Price(None, f"The price table ({VERSION}) does not know the model “{model}”.")
     except ValueError as error:
         return Price(None, f"The price table ({VERSION}) refuses the usage: {error}.")
-    doubt = _doubt(found.model, found.model_price, tokens, tier if context else "", at) or _negative(found.total_price)
+    doubt = (
+        _elsewhere(model, found.model)
+        or _doubt(found.model, found.model_price, tokens, tier if context else "", at)
+        or _negative(found.total_price)
+    )
     if doubt:
         return Price(None, doubt, found.model.id, "", VERSION)
     return Price(found.total_price, "", f"{found.provider.id}/{found.model.id}", tier or "standard", VERSION)
@@ -115,10 +142,23 @@ def _doubt(info: ModelInfo, rates: ModelPrice, tokens: Tokens, tier: str, at: da
         for variant in info.price_variants or ()
     ):
         return f"The price table ({VERSION}) does not know the tier “{tier}” of {info.id} at that time."
+    for count, rate in ((tokens.in_cache_read, "cache_read_mtok"), (tokens.in_cache_write, "cache_write_mtok")):
+        if count and getattr(rates, rate, None) is None:
+            return f"The price table ({VERSION}) has no rate for cached tokens of {info.id}."
     if tokens.total_in and getattr(rates, "input_mtok", None) is None:
         return f"The price table ({VERSION}) has no input rate for {info.id}."
     if tokens.total_out and getattr(rates, "output_mtok", None) is None:
         return f"The price table ({VERSION}) has no output rate for {info.id}."
+    return ""
+
+
+def _elsewhere(named: str, info: ModelInfo) -> str:
+    """Why the named model may not be the one of the table that was found for its name; empty if it is."""
+    name, found = _DATED.sub("", named.lower()), info.id.lower()
+    if name.startswith(_OPEN_WEIGHTS):
+        return f"Many providers serve “{named}”, at different prices; the call does not say which one did."
+    if not (found.startswith(name) or name.startswith(_DATED.sub("", found))):
+        return f"The price table ({VERSION}) takes “{named}” for {info.id}, which may be another model."
     return ""
 
 

@@ -112,12 +112,12 @@ def format_money(amount: Decimal | None) -> str:
     return f"${amount:,.2f}" if abs(amount) >= 1 else f"${amount:.4f}"
 
 
-def format_cost(cost: Money | None) -> str:
-    """A sum of money; what could not be priced is said, never counted as $0."""
+def format_cost(cost: Money | None, *, incomplete: bool = False) -> str:
+    """A sum of money. Calls without a price are told by "≥", and so are calls that nobody could read (`incomplete`)."""
     if cost is None:
         return "—"
     amount = format_money(cost.amount)
-    return f"≥ {amount}" if cost.at_least else amount
+    return f"≥ {amount}" if cost.at_least or (incomplete and cost.amount is not None) else amount
 
 
 def format_number(count: int | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.models import Beat
+from agents.models import Beat, JournalFile
 from tests.dashboard.ladder import assert_page, assert_unchanged_is_204, signed_in, text
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +33,17 @@ def test_the_tiles_are_links_to_where_their_numbers_come_from(small_fleet):
     page = text(signed_in().get("/"))
     for target in ("/pending/", "/agents/", "/spend/", "/disk/"):
         assert f'href="{target}"' in page.split('class="tiles"')[1]
+
+
+def test_spend_is_at_least_what_is_known_while_a_journal_cannot_be_read(small_fleet):
+    def spent() -> str:
+        return text(signed_in().get("/")).split("spent today")[1].split("</a>")[0]
+
+    JournalFile.objects.update(kind="ok")
+    assert "≥" not in spent()
+    JournalFile.objects.filter(pk=JournalFile.objects.values("pk")[:1]).update(kind="damaged")
+    assert "≥ $" in spent()
+    assert "1 journal cannot be read now" in spent()
 
 
 def test_without_the_demo_nothing_can_be_killed(small_fleet):

@@ -73,6 +73,47 @@ def test_what_contradicts_itself_is_flagged_and_never_clamped(raw, word):
     assert all(bucket is None or 0 <= bucket < 2**63 for bucket in buckets(found))
 
 
+PROMPT, COMPLETION = "prompt_tokens_details", "completion_tokens_details"
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({PROMPT: {"audio_tokens": 7, "cached_tokens": 0}}, "prompt_tokens_details.audio_tokens"),
+        ({PROMPT: {"image_tokens": 7}}, "prompt_tokens_details.image_tokens"),
+        ({COMPLETION: {"audio_tokens": 7}}, "completion_tokens_details.audio_tokens"),
+        ({COMPLETION: {"thinking_tokens": 7}}, "completion_tokens_details.thinking_tokens"),
+        ({PROMPT: {"cached_tokens_details": {"text_tokens": 0, "audio_tokens": 9}}}, "cached_tokens_details"),
+        ({"prompt_cache_hit_tokens": 9, "prompt_cache_miss_tokens": 91}, "prompt_cache_hit_tokens"),
+        ({"cache_read_input_tokens": 9}, "cache_read_input_tokens"),
+        ({"reasoning_tokens": 9}, "reasoning_tokens"),
+        ({"num_sources_used": 3}, "num_sources_used"),
+        ({"server_tool_use": {"web_search_requests": 3}}, "server_tool_use"),
+        ({"iterations": [{"input_tokens": 9}]}, "iterations"),
+        ({"cost": 0.0123}, "cost"),
+        ({"s3cr3t value": 1}, "a field of an odd name"),
+    ],
+)
+def test_a_field_that_is_not_understood_makes_the_usage_partial_and_is_named(more, named):
+    found = normalise_usage({**IN_OUT, **more})
+    assert found.state == "partial"
+    assert f"{named} is not understood" in found.flags
+    assert "s3cr3t" not in found.flags
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"cost": 0, "server_tool_use": None, "iterations": [], "prompt_cache_hit_tokens": 0},
+        {PROMPT: {"audio_tokens": 0, "cached_tokens_details": {"audio_tokens": 0}}},
+        {COMPLETION: {"accepted_prediction_tokens": 5, "rejected_prediction_tokens": 6, "text_tokens": 40}},
+        {"queue_time": 0.1, "prompt_time": 0.2, "completion_time": 0.3, "total_time": 0.6},
+    ],
+)
+def test_a_field_that_says_nothing_or_costs_nothing_of_its_own_leaves_the_usage_exact(more):
+    assert normalise_usage({**IN_OUT, **more}).state == "exact"
+
+
 class Broken:
     def model_dump(self) -> Any:
         raise RuntimeError("no")
@@ -111,7 +152,7 @@ def test_a_reply_is_counted_once_however_often_the_task_resumes(tmp_path):
         with opened(path, world) as journal, journal.task("t") as task:
             assert task.ask(model, "q").usage["prompt_tokens"] == 100
     (row,) = rows(path, "SELECT * FROM agent_model_call")
-    assert (row["in_uncached"], row["in_cache_read"], row["out_visible"], row["state"]) == (40, 60, 40, "exact")
+    assert (row["in_uncached"], row["in_cache_read"], row["out_visible"], row["state"]) == (40, 60, 40, "partial")
     assert (row["model"], row["request_model"], row["response_id"], row["service_tier"]) == (
         "m-2",
         "m",
@@ -140,3 +181,13 @@ def test_a_call_cut_short_is_unknown_and_the_next_one_has_a_row_of_its_own(tmp_p
         {"call": 1, "state": "unknown", "in_uncached": None},
         {"call": 2, "state": "exact", "in_uncached": 100},
     ]
+
+
+def test_a_response_that_two_calls_name_is_counted_once_and_the_second_call_says_why(tmp_path):
+    path = tmp_path / "j.db"
+    with opened(path, World()) as journal, journal.task("t") as task:
+        for response_id in ("r1", "r1", "r2", None, None):
+            task.ask(lambda q, r=response_id: Reply(q, usage=IN_OUT, model="m", response_id=r), "q")
+    found = rows(path, "SELECT state, flags FROM agent_model_call ORDER BY step_index")
+    assert [row["state"] for row in found] == ["exact", "partial", "exact", "exact", "exact"]
+    assert found[1]["flags"] == "another call has the same response id"

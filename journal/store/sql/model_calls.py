@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,7 +43,13 @@ def close_call(
     response_id: str | None = None,
     service_tier: str | None = None,
 ) -> None:
-    """Record the usage that the answer reported."""
+    """Record the usage that the answer reported.
+
+    A gateway's cache may give out the response of an earlier call again. Whether such a call was billed is not known,
+    so its usage is partial.
+    """
+    if response_id and usage.state == "exact" and _is_known(tx, task_id, step_index, call, response_id):
+        usage = replace(usage, state="partial", flags="another call has the same response id")
     tx.execute(
         "UPDATE agent_model_call SET ended_at = ?, state = ?, api = ?, model = ?, request_model = ?, response_id = ?,"
         " raw_usage = ?, in_uncached = ?, in_cache_read = ?, in_cache_write = ?, out_visible = ?, out_reasoning = ?,"
@@ -67,4 +74,15 @@ def close_call(
             step_index,
             call,
         ),
+    )
+
+
+def _is_known(tx: Transaction, task_id: str, step_index: int, call: int, response_id: str) -> bool:
+    return (
+        tx.one(
+            "SELECT 1 FROM agent_model_call WHERE response_id = ?"
+            " AND (task_id, step_index, call) IS NOT (?, ?, ?) LIMIT 1",
+            (response_id, task_id, step_index, call),
+        )
+        is not None
     )

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from agents.index.prices import VERSION, Tokens, price_usage
+from agents.index.prices import VERSION, Tokens, price_call, price_usage
 from agents.money import Money, to_dollars, to_pico
+from journal.models import ModelCall
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 GPT5 = Tokens(in_uncached=200, in_cache_read=800, out_visible=200, out_reasoning=300)
@@ -86,3 +87,42 @@ def test_no_call_is_a_true_zero_and_no_price_is_not():
     assert Money.of(None, unpriced_calls=2).amount is None
     assert Money.of(5, unpriced_calls=2).at_least
     assert not Money.of(5, unpriced_calls=0).at_least
+
+
+@pytest.mark.parametrize("model", ["gpt-oss-20b", "deepseek-r1", "llama-3.3-70b-instruct", "Qwen3-32B"])
+def test_a_model_that_anybody_may_serve_is_unpriced(model):
+    found = price_usage(GPT5, model=model, tier=None, at=NOW)
+    assert (found.amount, bool(found.why)) == (None, True)
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-5", "gpt-5-2025-08-07", "claude-sonnet-4-20250514", "mistral-large-latest", "grok-4", "gpt-4o"]
+)
+def test_a_dated_or_shortened_name_is_the_model_it_names(model):
+    assert price_usage(Tokens(in_uncached=10, out_visible=1), model=model, tier=None, at=NOW).amount
+
+
+def test_cached_tokens_without_a_rate_of_their_own_are_unpriced():
+    tokens = Tokens(in_uncached=1_000, in_cache_write=3_000, out_visible=100)
+    found = price_usage(tokens, model="gpt-5-mini", tier=None, at=NOW)
+    assert found.amount is None
+    assert "cached tokens" in found.why
+    assert price_usage(tokens, model="gpt-5.6", tier=None, at=NOW).amount
+
+
+@pytest.mark.parametrize(
+    ("state", "flags", "why"),
+    [
+        ("unknown", "", "The provider reported no usage."),
+        ("unknown", "unrecognised usage fields", "What this call used is not known: unrecognised usage fields."),
+        ("unknown", "the call failed", "What this call used is not known: the call failed."),
+        (
+            "partial",
+            "cost is not understood",
+            "The provider's usage is not complete, or contradicts itself: cost is not",
+        ),
+    ],
+)
+def test_the_reason_of_an_unpriced_call_is_what_its_journal_says(state, flags, why):
+    call = ModelCall("t", 0, 1, 1, NOW, NOW, state, model="gpt-5", in_uncached=1, out_visible=1, flags=flags)
+    assert price_call(call)[1].why.startswith(why)
