@@ -66,7 +66,7 @@ def show_job_row(job: Job, *, reveal: bool) -> JobPage:
         place_href=place_href,
         polls=job.is_open,
         version=f"{job.state}-{job.attempts}-{said:x}",
-        rest="\n".join(line for line in job.result.splitlines() if line not in job.sentence),
+        rest=job.result,
         detail=job.detail if reveal else "",
     )
 

@@ -9,10 +9,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from agents.decisions.allowed import ENDED
 from agents.fleet import queries
 from agents.fleet.queries import list_pending
 from agents.fleet.summaries import IntentLine
-from agents.models.pending_intent import FOREIGN
+from agents.models import PendingIntent
+from agents.models.pending_intent import FOREIGN, IN_FLIGHT
 from dashboard.choices import Offered, offer_line_choices
 from dashboard.timeline.status import lower_first
 from dashboard.ui.access import can_decide, can_see_payloads, require_role
@@ -103,9 +105,36 @@ def _build_waiting(line: IntentLine, now: datetime, *, decides: bool, reveal: bo
         word=word,
         window=describe_key_window(line.window_text, (until - now).total_seconds() if until else None),
         offered=offer_line_choices(line) if decides else None,
-        more=f"{line.why.removeprefix(hold.sentence if hold else '')} {line.detail if reveal else ''}".strip(),
+        more=_describe_more(line, reveal=reveal),
         anchor=f"{encode_task_id(line.task_id)}-{line.step_index}",
     )
+
+
+def describe_pending(intent: IntentLine | PendingIntent) -> str:
+    """Why an intent is pending, besides its hold reason."""
+    if intent.state == FOREIGN:
+        return "This journal was not made by stepkeeper: only its own agent can settle its steps."
+    if intent.state == IN_FLIGHT:
+        return "Its agent is at it now."
+    if intent.task_status in ENDED:
+        return f"Its task is {intent.task_status}: recovery leaves the step as it is."
+    if intent.differs_at:
+        return f"First difference: {intent.differs_at}."
+    return intent.next_sentence
+
+
+def describe_lapsed(actor: str) -> str:
+    """What became of an approval that was not used in time."""
+    return f"The approval by {actor} expired before anything was sent."
+
+
+def _describe_more(line: IntentLine, *, reveal: bool) -> str:
+    said = (
+        describe_pending(line),
+        describe_lapsed(line.lapsed_actor) if line.lapsed_actor else "",
+        line.detail if reveal else "",
+    )
+    return " ".join(filter(None, said))
 
 
 def _describe_queue(held: int, *, others: bool) -> str:

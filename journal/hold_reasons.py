@@ -1,11 +1,11 @@
-"""Why a step is held and what a task waits for, in words for a person."""
+"""Why a step is held, what a task waits for and what became of a decision, in words for a person."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from journal.models import JournalDoubt, WaitReason
+from journal.models import Decision, JournalDoubt, WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +195,17 @@ def describe_wait(wait: WaitReason, *, of: str = "") -> str:
         case "unwritten":
             return "the journal could not be written"
     return wait.kind.replace("_", " ")
+
+
+def describe_outcome(decision: Decision) -> str:
+    """What became of an operator's decision."""
+    match decision.outcome:
+        case "expired":
+            return (
+                "expired before the journal's writer took it in" if decision.came_late else "expired before it was sent"
+            )
+        case "superseded":
+            return f"superseded by a later decision ({decision.outcome_detail})"
+        case "refused":
+            return f"refused: {decision.outcome_detail}"
+    return decision.outcome

@@ -65,6 +65,14 @@ DecisionKind = Literal[
 ]
 
 
+DecisionOutcome = Literal["applied", "refused", "expired", "superseded"]
+
+
+def describe_answer(http_status: int | None, detail: str) -> str:
+    """A provider's answer, or what went wrong instead, on one line."""
+    return ": ".join(filter(None, ("" if http_status is None else f"HTTP {http_status}", detail)))
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One dispatch of an intent. `verdict` None = a mark on disk without an outcome: unknown (law 1)."""
@@ -126,11 +134,17 @@ class Decision:
     created_at: datetime | None
     expires_at: datetime | None
     applied_at: datetime | None = None
-    outcome: str = ""  # "applied", or "refused: …" with the cause
+    outcome: DecisionOutcome | str = ""
+    outcome_detail: str = ""  # why it was refused, or which decision superseded it, for a person to read
     output_json: str | None = None
     reference: str | None = None
     consumed_attempt: int | None = None  # the attempt an approved replay sent
     odd: tuple[str, ...] = ()
+
+    @property
+    def came_late(self) -> bool:
+        """Whether it had expired before the journal's writer took it in."""
+        return self.expires_at is not None and self.applied_at is not None and self.expires_at <= self.applied_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +186,7 @@ class Step:
     starts: int = 0
     hold_reason: str | None = None
     hold_detail: str | None = None
+    hold_parameter: str | None = None  # of a diverged step: the parameter that differs, or `tool`
     next_attempt_at: datetime | None = None
     boot: int | None = None
     revision: int = 0
@@ -256,6 +271,7 @@ class TaskRow:
     updated_at: datetime | None = None
     ended_at: datetime | None = None
     conflict: str | None = None
+    conflict_at: datetime | None = None
     cancel_reason: str | None = None
     revision: int = 0
     steps: int | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from journal.codec import escaped
 from journal.errors import StepAbandoned, StepFailed
+from journal.models import describe_answer
 
 _CHAIN_LIMIT = 10
 _TEXT_LIMIT = 4000
@@ -30,9 +31,8 @@ def dump_failure(type_name: str, message: str, chain: list[str] | None = None) -
 
 
 def dump_rejection(http_status: int | None, detail: str) -> str:
-    """The stored failure of a request that was refused. What is known of it mostly begins with the status itself."""
-    status = "" if http_status is None else f"HTTP {http_status}"
-    return dump_failure("Rejected", detail if detail.startswith(status) else f"{status}: {detail}")
+    """The stored failure of a request that was refused."""
+    return dump_failure("Rejected", describe_answer(http_status, detail))
 
 
 def load_step_failed(error_json: str | None, what: str) -> StepFailed:

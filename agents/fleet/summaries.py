@@ -75,7 +75,8 @@ class IntentLine:
     dispatches: int
     state: str
     hold_reason: str
-    why: str
+    differs_at: str  # of diverged code: the parameter that differs, or `tool`
+    lapsed_actor: str  # whose approval expired before anything was sent
     next_action: str  # send query wait adopt fail hold, or ""
     next_sentence: str
     next_attempt_at: datetime | None

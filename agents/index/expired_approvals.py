@@ -22,9 +22,3 @@ def expired_approval(step: Step, now: datetime) -> Decision | None:
 def without_expired_approval(step: Step, now: datetime) -> Step:
     """The step as recovery would judge it now: an approval that expired counts for nothing."""
     return step if expired_approval(step, now) is None else replace(step, decision=None)
-
-
-def expiry_sentence(step: Step, now: datetime) -> str:
-    """The end of the approval, in words; empty if none expired."""
-    decision = expired_approval(step, now)
-    return f"The approval by {decision.actor} expired before anything was sent." if decision else ""

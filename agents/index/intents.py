@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Max
 
 from agents.decisions.allowed import ENDED, can_be_asked, read_profile
-from agents.index import expired_approvals
-from agents.index.expired_approvals import without_expired_approval
+from agents.index.expired_approvals import expired_approval, without_expired_approval
 from agents.index.pace import Pace
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
@@ -30,8 +28,6 @@ Known = dict[tuple[str, int], PendingIntent]
 
 # What recovery would do changes by itself as horizons and windows pass.
 STALE = timedelta(seconds=30)
-_ROWS = re.compile(r"^(?:Rows? [\d, ]+(?:(?:and|to) \d+)?|Law \d+|Status): ")
-_PARAMETER = re.compile(r"\$(?:\.[^.\[]*)?")
 _NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
 _CHANGED = -1  # no revision of a journal: the intent is to be looked at again
 MOST = 1000  # pending intents kept per journal, those changed the longest ago; as they are settled the others follow
@@ -49,7 +45,6 @@ class Outlook:
     """The derived columns of one pending intent."""
 
     state: str
-    why: str
     hold_reason: str = ""
     next_action: str = ""
     next_sentence: str = ""
@@ -124,7 +119,7 @@ def _row(
     profile = read_profile(step, intent.profile_json) if journal.dialect == "stepkeeper" else None
     judged = replace(intent, step=without_expired_approval(step, now))
     outlook = _outlook(journal, judged, profile, status, moment)
-    lapsed = expired_approvals.expiry_sentence(step, now) if outlook.state == HELD else ""
+    lapsed = expired_approval(step, now) if outlook.state == HELD else None
     return PendingIntent(
         journal=journal,
         task_id=step.task_id,
@@ -140,7 +135,8 @@ def _row(
         dispatches=count_dispatches(intent.attempts),
         state=outlook.state,
         hold_reason=outlook.hold_reason,
-        why=f"{outlook.why} {lapsed}".strip(),
+        differs_at=(step.hold_parameter or "") if outlook.hold_reason == "diverged" else "",
+        lapsed_actor=lapsed.actor[:200] if lapsed else "",
         detail=_detail(step, outlook),
         next_action=outlook.next_action,
         next_sentence=outlook.next_sentence,
@@ -162,8 +158,8 @@ def _detail(step: Step, outlook: Outlook) -> str:
     if outlook.state != HELD or (step.hold_reason == "diverged" and outlook.hold_reason != "diverged"):
         return ""
     if outlook.hold_reason == "diverged":
-        return "" if said == parameter_of(said) else f"In full: {said}."
-    return _plain(said)
+        return "" if said == step.hold_parameter else f"In full: {said}."
+    return said
 
 
 def count_dispatches(attempts: Sequence[Attempt]) -> int:
@@ -176,20 +172,17 @@ def _outlook(
 ) -> Outlook:
     step, attempts = intent.step, intent.attempts
     if journal.dialect != "stepkeeper":
-        return Outlook(FOREIGN, "This journal was not made by stepkeeper: only its own agent can settle its steps.")
+        return Outlook(FOREIGN)
     if attempts and attempts[-1].verdict is None and journal.agent_is_alive and step.boot == journal.highest_boot:
-        return Outlook(IN_FLIGHT, f"Its agent (pid {journal.writer_pid}) is at it now.")
+        return Outlook(IN_FLIGHT)
     if task_status in ENDED:
-        return _of_ended_task(step, task_status)
+        return _of_ended_task(step)
     if step.hold_reason == "diverged":
-        place = parameter_of(step.hold_detail or "")
-        why = _sentence("diverged") + (f" First difference: {place}." if place else "")
-        return Outlook(HELD, why, "diverged", "hold", why, window_text="Nothing is sent, so no key counts.")
+        return Outlook(HELD, "diverged", "hold", window_text="Nothing is sent, so no key counts.")
     if step.effect in ("read_only", "model"):
-        why = _sentence(step.hold_reason or "")
-        return Outlook(HELD, why, step.hold_reason or "", "hold", why, window_text=_NO_KEY_COUNTS)
+        return Outlook(HELD, step.hold_reason or "", "hold", window_text=_NO_KEY_COUNTS)
     if profile is None:
-        return Outlook(HELD, _sentence("profile_missing"), "profile_missing")
+        return Outlook(HELD, "profile_missing")
     until, text = _window(profile, attempts)
     reason, state = step.hold_reason or "", UNRESOLVED
     action, why, due = _decide(intent, profile, moment)
@@ -198,20 +191,16 @@ def _outlook(
         reason = reason or why
     elif action == "wait":
         state = WAITING
-    sentence = why if action != "hold" else _sentence(reason)
-    held_why = _sentence(reason) if state == HELD else sentence
-    return Outlook(state, held_why, reason if state == HELD else "", action, sentence, due, until, text)
+    sentence = "" if action == "hold" else why
+    return Outlook(state, reason if state == HELD else "", action, sentence, due, until, text)
 
 
-def _of_ended_task(step: Step, task_status: str) -> Outlook:
+def _of_ended_task(step: Step) -> Outlook:
     """Nothing of an ended task is sent or looked at any more: only a person can still say what became of the step."""
-    why = f"Its task is {task_status}: recovery leaves the step as it is."
     # What the code asks for matters no more: no code runs for it.
     reason = "" if step.hold_reason == "diverged" else step.hold_reason or ""
-    if reason:
-        why = f"{_sentence(reason)} {why}"
     text = _NO_KEY_COUNTS if step.effect in ("read_only", "model") else "Nothing is sent any more."
-    return Outlook(HELD, why, reason or "task_ended", "hold", why, window_text=text)
+    return Outlook(HELD, reason or "task_ended", "hold", window_text=text)
 
 
 def _decide(intent: IntentSnapshot, profile: Profile, moment: actions.Now) -> tuple[str, str, datetime | None]:
@@ -219,7 +208,7 @@ def _decide(intent: IntentSnapshot, profile: Profile, moment: actions.Now) -> tu
     name = type(action).__name__.lower()
     if isinstance(action, actions.Hold):
         return name, action.reason, None
-    return name, _plain(action.why), action.until if isinstance(action, actions.Wait) else None
+    return name, action.why, action.until if isinstance(action, actions.Wait) else None
 
 
 def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | None, str]:
@@ -233,23 +222,3 @@ def _window(profile: Profile, attempts: Sequence[Attempt]) -> tuple[datetime | N
     if not sent:
         return None, "The key was never used."
     return min(sent) + profile.window, ""
-
-
-def _sentence(reason: str) -> str:
-    """A hold's own words. The step's detail may quote a provider and stands apart."""
-    from journal.hold_reasons import HOLD_REASONS
-
-    hold = HOLD_REASONS.get(reason)
-    return hold.sentence if hold else f"Held: {reason.replace('_', ' ')}."
-
-
-def _plain(why: str) -> str:
-    """Recovery's reason without the rows of its table, which mean nothing to a person at a page."""
-    text = _ROWS.sub("", why, count=1)
-    return text[:1].upper() + text[1:]
-
-
-def parameter_of(place: str) -> str:
-    """The parameter's name in a stored place. Below the name stand keys of the payload, which not everybody may see."""
-    found = _PARAMETER.match(place)
-    return found[0] if found else place.partition(".")[0]

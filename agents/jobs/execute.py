@@ -55,7 +55,7 @@ def _carry_out(job: Job) -> None:
         return
     if job.kind == QUERY_STATUS:
         # Once the provider was asked, its answer may have changed the step already, even if a kill left no mark of it.
-        asked = job.posted_at is not None or job.result
+        asked = job.posted_at is not None or job.answer
         if not asked and (why_not := status_query.why_outdated(job, journal)):
             end_job(job, REFUSED, f"Refused: {why_not} Nothing was asked.")
         elif status_query.ask_status(job, journal) == "asked":
@@ -111,9 +111,10 @@ def _take_in(job: Job, journal: JournalFile) -> None:
         report = visit.reconcile_file(journal.path, role="worker", only=only, wait=WAIT_FOR_LOCK)
         lines = list(report.lines)
     except JournalBusy as busy:
-        hand_over_job(job, waiting_sentence(busy.pid, busy.role), result=job.result)
+        hand_over_job(job, waiting_sentence(busy.pid, busy.role))
     else:
-        hand_over_job(job, "The message is posted.", result="\n".join([job.result, *lines]).strip())
+        job.result = "\n".join(filter(None, (job.result, *lines)))
+        hand_over_job(job, "The message is posted.")
     follow_job(job)
 
 

@@ -174,7 +174,7 @@ def _make_once(wanted: Job) -> tuple[Job, bool]:
 def _check_same(wanted: Job, job: Job) -> None:
     if (wanted.decision, wanted.output_json) != (job.decision, job.output_json):
         raise OtherDecision(
-            f"{job.actor_name} decided “{job.decision.replace('_', ' ')}” at {clock.text(job.created_at)[:19]}Z; "
+            f"{job.actor_name} decided “{job.decision.replace('_', ' ')}” before you; "
             f"that is job {job.uuid}. Yours was not taken.",
             field="decision",
             hint="Look at the step again once that one has ended.",

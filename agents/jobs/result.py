@@ -16,16 +16,18 @@ from agents.models import Job, JournalFile
 from agents.models.job import CANARY, DECISION, DONE, EXPIRED, FAILED, QUEUED, REFUSED, WAITING_AGENT
 from journal import clock, writer_lock
 from journal.errors import JournalUnreadable
+from journal.hold_reasons import describe_outcome
 from journal.inbox import mailbox
 from journal.models import Decision, Writer
 from journal.reader import Reader
 
 _NOTHING_SENT = "Nothing was sent because of it."
+_UNSENT = "Taken in, but not sent before it expired."
 
 
 def end_job(job: Job, state: str, sentence: str) -> bool:
     """End an open job. False when it had ended before: the first outcome stays."""
-    if not finish_job(job, state, sentence, result=job.result):
+    if not finish_job(job, state, sentence):
         return False
     _audit(job, state, sentence)
     return True
@@ -42,7 +44,7 @@ def follow_job(job: Job) -> Job:
         if _is_late(job):
             _end_unread(job, error)
         else:
-            hand_over_job(job, f"The journal cannot be read now: {error.message}", result=job.result)
+            hand_over_job(job, f"The journal cannot be read now: {error.message}")
     return job
 
 
@@ -108,75 +110,73 @@ def _follow_decision(job: Job, journal: JournalFile) -> None:
     elif late:
         end_job(job, EXPIRED, f"Expired undelivered: no writer took it in before its time ran out. {_NOTHING_SENT}")
     else:
-        hand_over_job(job, _waiting(journal), result=job.result)
+        hand_over_job(job, _waiting(journal))
 
 
 def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, late: bool) -> None:
-    at = f" at {clock.text(decision.applied_at)[:19]}Z" if decision.applied_at else ""
-    if decision.outcome.startswith("refused"):
-        end_job(job, *_refused(decision.outcome.partition(": ")[2], at))
+    job.applied_at = decision.applied_at
+    if decision.outcome != "applied":
+        end_job(job, *_refused(decision))
         return
     number = decision.consumed_attempt
     if number is None and decision.kind == "replay":
-        _end_unused(job, journal, reader, decision, at=at, late=late)
+        _end_unused(job, journal, reader, decision, late=late)
     elif number:
-        _end_sent(job, journal, reader, number, at=at, late=late)
+        _end_sent(job, journal, reader, number, late=late)
     elif decision.kind == "replay":
-        _done(job, f"Applied{at}: the step starts again when its task runs. There was nothing to send.")
+        _done(job, "Applied: the step starts again when its task runs. There was nothing to send.")
     else:
-        _done(job, f"Applied{at}.")
+        _done(job, "Applied.")
 
 
-def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, at: str, late: bool) -> None:
+def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, late: bool) -> None:
     """An attempt was begun: its sender has the last word while it lives, however late that is."""
     attempt = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
     if attempt is None or attempt.verdict is None:
         # A killed sender's boot is ended by the next writer: where none comes in time, nobody says more.
         waits = not late or _holder(journal) is not None
         if attempt is not None and waits and _lives(reader, attempt.boot):
-            hand_over_job(job, f"Taken in{at}: attempt {number} is under way.", result=job.result)
+            hand_over_job(job, f"Taken in: attempt {number} is under way.")
         else:
-            _done(job, f"Applied{at}: attempt {number} was begun for it; its outcome is not on record.")
+            _done(job, f"Applied: attempt {number} was begun for it; its outcome is not on record.")
     elif attempt.verdict == "not_sent":
-        _done(job, f"Applied{at}: attempt {number} was begun for it and never left.")
+        _done(job, f"Applied: attempt {number} was begun for it and never left.")
     else:
-        _done(job, f"Applied{at}: it sent attempt {number}.")
+        _done(job, f"Applied: it sent attempt {number}.")
 
 
 def _lives(reader: Reader, boot: int) -> bool:
     return any(one.boot == boot and one.ended is None for one in reader.boots())
 
 
-def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, at: str, late: bool) -> None:
+def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, late: bool) -> None:
     """An approval is used up by its attempt; until then it may still expire, and status is asked first."""
     sent = [one for one in reader.attempts(job.task_id, job.step_index) if one.decision_id == decision.message_id]
     if sent:
-        _end_sent(job, journal, reader, sent[-1].attempt, at=at, late=late)
+        _end_sent(job, journal, reader, sent[-1].attempt, late=late)
     elif not _is_pending(job, reader):
         # Where the approval had expired before, something else settled the step: then its end stays what it is.
         if job.state != EXPIRED:
-            _done(job, f"Applied{at}: the effect was there already, so nothing was sent.")
+            _done(job, "Applied: the effect was there already, so nothing was sent.")
     elif late:
-        end_job(job, EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}")
+        end_job(job, EXPIRED, f"{_UNSENT} {_NOTHING_SENT}")
     else:
-        hand_over_job(job, f"Taken in{at}, not sent yet. {_waiting(journal)}", result=job.result)
+        hand_over_job(job, f"Taken in, not sent yet. {_waiting(journal)}")
 
 
-def _refused(why: str, at: str) -> tuple[str, str]:
+def _refused(decision: Decision) -> tuple[str, str]:
     """The state and the sentence of a message that the journal's writer refused, at once or later."""
-    why = why.rstrip(".")
-    if why.startswith("expired before"):
-        return EXPIRED, f"Taken in{at}, but not sent before it expired. {_NOTHING_SENT}"
-    if why.startswith("superseded"):
-        return REFUSED, f"Taken in{at}, but not sent: {why}."
-    if why.startswith("it expired"):
-        return EXPIRED, f"The journal's writer took it in too late: {why}. {_NOTHING_SENT}"
-    return REFUSED, f"The journal's writer refused it{at}: {why}."
+    if decision.outcome == "expired":
+        late = "The journal's writer took it in too late." if decision.came_late else _UNSENT
+        return EXPIRED, f"{late} {_NOTHING_SENT}"
+    if decision.outcome == "superseded":
+        return REFUSED, f"Taken in, but not sent: {describe_outcome(decision)}."
+    return REFUSED, f"The journal's writer refused it: {decision.outcome_detail.rstrip('.')}."
 
 
 def _done(job: Job, sentence: str) -> None:
     """End the job as done; one that was given up had been applied after all, and the audit says that too."""
-    if not end_job(job, DONE, sentence) and correct_job(job, sentence, result=job.result):
+    if not end_job(job, DONE, sentence) and correct_job(job, sentence):
         _audit(job, DONE, sentence)
 
 
@@ -202,10 +202,10 @@ def follow_question(job: Job, journal: JournalFile) -> None:
         if _is_late(job):
             end_job(job, EXPIRED, f"Expired undelivered: {_waiting(journal)}")
         else:
-            hand_over_job(job, " ".join(filter(None, (_said(job), _waiting(journal)))), result=job.result)
+            hand_over_job(job, " ".join(filter(None, (job.answer, _waiting(journal)))))
         return
     # It was taken in; where the agent asks, its answer comes a little later.
-    answer = _said(job) or status_query.newest_answer(job, journal)
+    answer = job.answer or status_query.newest_answer(job, journal)
     if not answer and job.state == EXPIRED:
         return
     if not answer and not _is_pending(job, discovery.reader_for(journal)):
@@ -222,11 +222,6 @@ def follow_question(job: Job, journal: JournalFile) -> None:
         _done(job, answer)
     else:
         hand_over_job(job, "The agent took the question in; it has not answered yet.")
-
-
-def _said(job: Job) -> str:
-    """The provider's answer. The next lines of the page show what recovery did with it."""
-    return job.result.partition("\n")[0]
 
 
 def _is_late(job: Job, *, by: timedelta = timedelta(0)) -> bool:

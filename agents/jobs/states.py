@@ -44,24 +44,24 @@ def claim_job(job_id: UUID) -> Job | None:
     return _jobs().get(uuid=job_id) if won == 1 else None
 
 
-def finish_job(job: Job, state: str, sentence: str, *, result: str = "") -> bool:
+def finish_job(job: Job, state: str, sentence: str) -> bool:
     """End an open job. False when it had already ended: the first outcome stays."""
-    return _move(job, OPEN_STATES, state=state, sentence=sentence, result=result, ended_at=clock.wall())
+    return _move(job, OPEN_STATES, state=state, sentence=sentence, ended_at=clock.wall(), **_learned(job))
 
 
-def correct_job(job: Job, sentence: str, *, result: str = "") -> bool:
+def correct_job(job: Job, sentence: str) -> bool:
     """The journal's later truth: a job given up as expired or failed had been applied after all."""
-    return _move(job, (EXPIRED, FAILED), state=DONE, sentence=sentence, result=result)
+    return _move(job, (EXPIRED, FAILED), state=DONE, sentence=sentence, **_learned(job))
 
 
-def hand_over_job(job: Job, sentence: str, *, result: str = "") -> bool:
+def hand_over_job(job: Job, sentence: str) -> bool:
     """The message is posted; the journal's writer has to take it in.
 
     This attempt ended in an orderly way, so it no longer counts towards giving up.
     """
-    if (job.state, job.sentence, job.result) == (WAITING_AGENT, sentence, result):
+    if (job.state, job.sentence) == (WAITING_AGENT, sentence):
         return True
-    return _move(job, (RUNNING, WAITING_AGENT), state=WAITING_AGENT, attempts=0, sentence=sentence, result=result)
+    return _move(job, (RUNNING, WAITING_AGENT), state=WAITING_AGENT, attempts=0, sentence=sentence, **_learned(job))
 
 
 def mark_posted(job: Job) -> None:
@@ -104,6 +104,11 @@ def requeue_lost_jobs() -> list[Job]:
     return [job for job in lost if _move(job, (QUEUED,), enqueued_at=now)]
 
 
+def _learned(job: Job) -> dict[str, object]:
+    """What its caller has learned of the job and not saved yet."""
+    return {"answer": job.answer, "result": job.result, "applied_at": job.applied_at}
+
+
 def _jobs() -> QuerySet[Job]:
     return Job.objects.select_related("journal", "actor")
 
@@ -114,5 +119,7 @@ def _stuck() -> Q:
 
 def _move(job: Job, states: tuple[str, ...], **changes: object) -> bool:
     changed = Job.objects.filter(uuid=job.uuid, state__in=states).update(**changes) == 1
-    job.refresh_from_db(fields=["state", "attempts", "sentence", "result", "ended_at", "enqueued_at"])
+    job.refresh_from_db(
+        fields=["state", "attempts", "sentence", "answer", "result", "applied_at", "ended_at", "enqueued_at"]
+    )
     return changed

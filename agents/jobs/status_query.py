@@ -114,10 +114,10 @@ def _ask_http(
         return _leave(job, journal, step, f"{missing.message} The agent has to ask.")
     found = build_evidence(step, attempts, asked, answer, secrets, source="worker", in_flight=in_flight)
     message = evidence_message(found) | {"message_id": job.message_id, "created_at": clock.text(job.created_at)}
-    job.result, job.detail = _said(answer.answer, answer.http_status), found.detail[:_DETAIL]
+    job.answer, job.detail = _said(answer.answer, answer.http_status), found.detail[:_DETAIL]
     if in_flight and answer.answer == "absent":
-        job.result += " An attempt was in flight while it was asked, so this proves nothing."
-    job.save(update_fields=["result", "detail"])
+        job.answer += " An attempt was in flight while it was asked, so this proves nothing."
+    job.save(update_fields=["answer", "detail"])
     # A kill before this line asks again: a question changes nothing.
     mailbox.post_message(journal.path, message)
     mark_posted(job)

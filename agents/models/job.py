@@ -54,7 +54,9 @@ class Job(models.Model):
     state = models.CharField(max_length=16, default=QUEUED)
     attempts = models.IntegerField(default=0)
     sentence = models.TextField(blank=True, default="")
-    result = models.TextField(blank=True, default="")
+    answer = models.TextField(blank=True, default="")  # what the provider said about the status, in our words
+    result = models.TextField(blank=True, default="")  # what recovery did, a line each
+    applied_at = models.DateTimeField(null=True, blank=True)  # when the journal's writer took the message in
     detail = models.TextField(blank=True, default="")  # a provider's own words: for who may see payloads
     message_id = models.CharField(max_length=64, unique=True)
     posted_at = models.DateTimeField(null=True, blank=True)

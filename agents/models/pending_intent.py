@@ -31,7 +31,8 @@ class PendingIntent(models.Model):
     dispatches = models.IntegerField(default=0)
     state = models.CharField(max_length=16, default=UNRESOLVED)
     hold_reason = models.CharField(max_length=64, blank=True, default="")
-    why = models.TextField(blank=True, default="")
+    differs_at = models.TextField(blank=True, default="")  # of diverged code: the parameter that differs, or `tool`
+    lapsed_actor = models.CharField(max_length=200, blank=True, default="")  # whose approval expired unused
     detail = models.TextField(blank=True, default="")  # may quote a provider: for who may see payloads
     next_action = models.CharField(max_length=16, blank=True, default="")  # send query wait adopt fail hold, or ""
     next_sentence = models.TextField(blank=True, default="")
@@ -43,7 +44,7 @@ class PendingIntent(models.Model):
     task_status = models.CharField(max_length=16, blank=True, default="")
     asks = models.BooleanField(default=False)  # whether somebody can be asked for its status
     revision = models.BigIntegerField(default=0)
-    decided_at = models.DateTimeField()  # when `why` and `next_action` were computed
+    decided_at = models.DateTimeField()  # when `state` and `next_action` were computed
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=("journal", "task_id", "step_index"), name="intent_once"),)

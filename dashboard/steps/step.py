@@ -13,12 +13,13 @@ from django.views.decorators.http import require_safe
 from agents.access import audit
 from agents.decisions.allowed import ENDED, offer_for_step
 from agents.index import prices
-from agents.index.expired_approvals import expiry_sentence
+from agents.index.expired_approvals import expired_approval
 from agents.models import Job, PendingIntent
 from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
 from dashboard.choices import Offered, offer_step_choices
 from dashboard.derived_holds import derive_step_hold, load_holds
 from dashboard.journal_page import Opened, with_journal
+from dashboard.pending import describe_lapsed, describe_pending
 from dashboard.steps import payload
 from dashboard.steps.attempt_line import AttemptLine, build_attempt_line
 from dashboard.steps.payload import (
@@ -68,6 +69,7 @@ class StepPage:
     word: str
     hold: HoldReason | None
     lapsed: str
+    pending_why: str
     diverging: str
     reveal: bool
     can_decide: bool
@@ -122,7 +124,7 @@ def build_step_page(
     opened: Opened, found: StepSnapshot, step: Step, job: Job | None, *, reveal: bool, decides: bool, show_all: str
 ) -> StepPage:
     """Everything the journal, the index and the jobs say of one step."""
-    version, lapsed = digest_step(opened, found, job), expiry_sentence(step, opened.now)
+    version, expired = digest_step(opened, found, job), expired_approval(step, opened.now)
     step = derive_step_hold(opened, step, load_holds(opened))
     attempts, calls, frozen = found.attempts, found.calls, found.request
     served = count_reuses(step, found.runs)
@@ -145,7 +147,8 @@ def build_step_page(
         state=signal.state,
         word=signal.word,
         hold=_find_hold(found.task, step) if pending else None,
-        lapsed=lapsed,
+        lapsed=describe_lapsed(expired.actor) if expired else "",
+        pending_why=describe_pending(intent) if intent else "",
         diverging=_describe_divergence(found.task, step, reveal=reveal),
         reveal=reveal,
         can_decide=decides,

@@ -87,7 +87,8 @@ def _make_intent(number: int, tool: str, state: str, hold: str) -> Waiting:
         dispatches=2,
         state=state,
         hold_reason=hold,
-        why="Row 48: the key's window has closed.",
+        differs_at="",
+        lapsed_actor="",
         next_action="query",
         next_sentence="Asks the provider under the original key.",
         next_attempt_at=None,
@@ -99,7 +100,7 @@ def _make_intent(number: int, tool: str, state: str, hold: str) -> Waiting:
     offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), ("No replay: its task is cancelled.",))
     word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is at it"
     window = describe_key_window("", -180.0 if hold else 3 * 3600.0)
-    return Waiting(line, reason, state, word, window, offered, f"s{number}", line.why)
+    return Waiting(line, reason, state, word, window, offered, f"s{number}", "The key's window has closed.")
 
 
 def _make_queue() -> PendingPage:

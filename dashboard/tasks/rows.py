@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from agents.index.intents import parameter_of
 from agents.money import Money
 from dashboard.journal_page import Opened
 from dashboard.tasks.usage import sum_usage
@@ -15,6 +14,7 @@ from dashboard.timeline.layout import Bar, count_reuses, lay_out_bar
 from dashboard.timeline.spans import Span, measure_duration, measure_spans
 from dashboard.timeline.status import describe_doubt, describe_step, list_doubtful_attempts
 from dashboard.ui.format import format_duration, to_local_time
+from journal.hold_reasons import describe_outcome
 from journal.models import Decision, Step
 from journal.reader.snapshot import TaskSteps
 
@@ -102,8 +102,7 @@ def _build_row(step: Step, content: TaskSteps, opened: Opened, axis: Axis, *, hr
 
 def name_difference(step: Step, *, reveal: bool) -> str:
     """Where the code differs from the step; for people who may not see payloads down to the parameter's name."""
-    place = step.hold_detail or ""
-    return place if reveal else parameter_of(place)
+    return (step.hold_detail if reveal else step.hold_parameter) or ""
 
 
 _VERBS = {
@@ -121,7 +120,7 @@ def describe_decision(decision: Decision) -> str:
     at = decision.applied_at or decision.created_at
     clock = to_local_time(at).strftime("%H:%M:%S") if at else "at an unknown time"
     verb = _VERBS.get(decision.kind, decision.kind)
-    if decision.outcome.startswith("refused"):
-        return f"{decision.actor}: {verb} · {clock} · {decision.outcome}"
+    if decision.outcome != "applied":
+        return f"{decision.actor}: {verb} · {clock} · {describe_outcome(decision)}"
     attempt = f" · attempt {decision.consumed_attempt}" if decision.consumed_attempt else ""
     return f"{decision.actor}: {verb} · {clock}{attempt}"

@@ -22,7 +22,6 @@ from dashboard.ui.format import (
     format_number,
     format_size,
     name_signal,
-    show_stored_times,
     to_local_time,
 )
 from dashboard.ui.safe_text import mark_attribute, mark_block, mark_line
@@ -170,12 +169,6 @@ def block(value: object) -> SafeString:
 def typed(value: object, limit: int | None = None) -> SafeString:
     """A person's text, or a text of several lines: its line breaks stay. For an element of class `typed`."""
     return mark_block("" if value is None else str(value).replace("\r\n", "\n"), limit)
-
-
-@register.filter
-def told(value: object) -> str:
-    """A stored sentence of the product's own with its times on the page's clock."""
-    return show_stored_times("" if value is None else str(value), clock.wall())
 
 
 @register.filter

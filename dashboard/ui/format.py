@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 
 from django.utils import timezone
@@ -26,21 +25,6 @@ def format_clock(moment: datetime, now: datetime) -> str:
     """A time as the clock of the dashboard's zone shows it, with the date where it is not today's."""
     shown, today = to_local_time(moment), to_local_time(now).date()
     return shown.strftime("%H:%M:%S" if shown.date() == today else "%Y-%m-%d %H:%M:%S")
-
-
-_STORED_TIME = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z")
-
-
-def show_stored_times(sentence: str, now: datetime) -> str:
-    """A stored sentence of the product's own, its UTC times on the same clock as every other time of the page."""
-
-    def shown(found: re.Match[str]) -> str:
-        try:
-            return format_clock(datetime.fromisoformat(found[0][:19]).replace(tzinfo=UTC), now)
-        except ValueError:
-            return found[0]
-
-    return _STORED_TIME.sub(shown, sentence)
 
 
 def format_duration(seconds: float | None) -> str:

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from journal import clock, stored_errors
 from journal.cli.terminal import age, clean, short
-from journal.hold_reasons import HOLD_REASONS, describe_wait
-from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, TaskRow
+from journal.hold_reasons import HOLD_REASONS, describe_outcome, describe_wait
+from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, TaskRow, describe_answer
 from journal.reader import Reader
 
 
@@ -36,7 +36,7 @@ def _head(task: TaskRow, now: datetime) -> list[str]:
     out = [f"{clean(task.task_id)}: {clean(task.status)}{handler}{parent}, begun {age(task.created_at, now)} ago"]
     why = {
         "waits": waits(task),
-        "conflict": task.conflict,
+        "conflict": task.conflict and f"{task.conflict} ({age(task.conflict_at, now)} ago)",
         "cancelled": task.cancel_reason,
         "failed": failure(task),
     }
@@ -93,19 +93,19 @@ def _reasons(step: Step, now: datetime) -> list[str]:
 
 def _attempt(attempt: Attempt) -> str:
     verdict = attempt.verdict or "no outcome on disk: unknown"
-    told = attempt.http_status is None or str(attempt.http_status) in attempt.detail
-    status = "" if told else f" HTTP {attempt.http_status}"
-    detail = f", {short(attempt.detail, 200)}" if attempt.detail else ""
-    return f"          attempt {attempt.attempt} in boot {attempt.boot}: {verdict}{status}{detail}"
+    said = short(describe_answer(attempt.http_status, attempt.detail), 200)
+    return ", ".join(filter(None, (f"          attempt {attempt.attempt} in boot {attempt.boot}: {verdict}", said)))
 
 
 def _evidence(evidence: Evidence, now: datetime) -> str:
-    detail = f", {short(evidence.detail, 200)}" if evidence.detail else ""
-    return f"          status asked {age(evidence.asked_at, now)} ago: {evidence.answer}{detail}"
+    said = short(describe_answer(evidence.http_status, evidence.detail), 200)
+    return ", ".join(
+        filter(None, (f"          status asked {age(evidence.asked_at, now)} ago: {evidence.answer}", said))
+    )
 
 
 def _decision(decision: Decision, now: datetime) -> str:
     return (
         f"          {clean(decision.actor)} said {clean(decision.kind)} {age(decision.created_at, now)} ago "
-        f"({short(decision.reason, 200)}): {short(decision.outcome, 200)}"
+        f"({short(decision.reason, 200)}): {short(describe_outcome(decision), 200)}"
     )

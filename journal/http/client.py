@@ -119,8 +119,8 @@ def _answer(profile: Profile, query: StatusQuery, *, origin: str, key: str, secr
     canary = _question(profile, query, method, url.strip(), origin=origin, key=key, environ=secrets.environ)
     if canary.failure is None and canary.status is not None and 200 <= canary.status < 300:
         return answer
-    said = canary.detail or f"HTTP {canary.status}"
-    return StatusAnswer("unknown", canary.status, f"Absent, but the canary {query.visible} is not visible: {said}")
+    said = f"absent, but the canary {query.visible} is not visible"
+    return StatusAnswer("unknown", canary.status, f"{said}: {canary.detail}" if canary.detail else said)
 
 
 def _question(

@@ -6,10 +6,11 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from journal import clock, codec, stored_errors
 from journal.errors import InvalidArguments, TaskConflict, UsageError
+from journal.hold_reasons import describe_outcome
 from journal.http.secrets import Secrets
 from journal.ids import check_task_id
 from journal.inbox.mailbox import Message
@@ -18,7 +19,7 @@ from journal.store.sql import attempts, boots, decisions, evidence, steps, tasks
 from journal.store.transaction import Transaction
 
 _SAID = ("actor", "reason", "reference", "detail", "output")
-_NOTHING_TO_CANCEL = "refused: the task had ended, or never was"
+_NOTHING_TO_CANCEL = "the task had ended, or never was"
 _TIMES = ("created_at", "expires_at")
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 # No answer of a provider ends these.
@@ -75,7 +76,7 @@ def _submit(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         input_json = codec.dumps(dict(body["input"]), what="input")
         tasks.submit_task(tx, task_id, handler, input_json, agent)
     except TaskConflict as error:
-        tasks.note_conflict(tx, task_id, f"{clock.now_text()}: {error.message}")
+        tasks.note_conflict(tx, task_id, error.message)
         return Applied(f"submit {task_id}: conflict: {error.message}")
     except UsageError as error:
         raise Malformed(str(error)) from error
@@ -86,7 +87,7 @@ def _cancel(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id = _text(body, "task_id")
     if tasks.cancel_task(tx, task_id, f"{body.get('actor', '')}: {body.get('reason', '')}"):
         return Applied(f"cancel {task_id}: cancelled")
-    return Applied(f"cancel {task_id}: {_NOTHING_TO_CANCEL}", refused=True)
+    return Applied(f"cancel {task_id}: refused: {_NOTHING_TO_CANCEL}", refused=True)
 
 
 def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
@@ -97,7 +98,7 @@ def _status(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     # A page bound this question to the facts it showed; other questions are about the step as it is.
     outdated = _outdated(tx, step, body) if "expires_at" in body else None
     if outdated is not None:
-        return Applied(f"status of step {index} of {task_id}: nothing to ask: {outdated}", refused=True)
+        return Applied(f"status of step {index} of {task_id}: nothing to ask: {outdated.why}", refused=True)
     return Applied(f"status of step {index} of {task_id}: asking", task_id, index, ask=True)
 
 
@@ -125,7 +126,7 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     task_id = "" if kind == "accept_journal" else _text(body, "task_id")
     seen = decisions.find_decision(tx, body["message_id"])
     if seen is not None:
-        return Applied(f"{kind} of {task_id}: was applied before: {seen.outcome}")
+        return Applied(f"{kind} of {task_id}: was applied before: {describe_outcome(seen)}")
     # Stored times are compared as texts, and read again at every look.
     times = {name: clock.text(clock.parse(body[name])) for name in _TIMES if body.get(name) is not None}
     body = {**body, **times}
@@ -136,9 +137,11 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
             decisions.insert_decision(tx, {**body, "step_index": None}, late)
             return Applied(f"cancel {task_id}: {late}", refused=True)
         cancelled = _cancel(tx, body, agent)
-        decisions.insert_decision(
-            tx, {**body, "step_index": None}, _NOTHING_TO_CANCEL if cancelled.refused else "applied"
-        )
+        body = {**body, "step_index": None}
+        if cancelled.refused:
+            decisions.insert_decision(tx, body, "refused", _NOTHING_TO_CANCEL)
+        else:
+            decisions.insert_decision(tx, body, "applied")
         return cancelled
     if kind == "accept_journal":
         return _accept_journal(tx, body)
@@ -151,10 +154,10 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         try:
             output = codec.dumps(output, what="output")
         except InvalidArguments as error:
-            refusal = f"the output cannot be stored: {error.message}"
+            refusal = _Refusal(f"the output cannot be stored: {error.message}")
     if refusal is not None:
-        decisions.insert_decision(tx, {**body, "output": None}, f"refused: {refusal}")
-        return Applied(f"{kind} of step {index} of {task_id}: refused: {refusal}", refused=True)
+        decisions.insert_decision(tx, {**body, "output": None}, refusal.outcome, refusal.why)
+        return Applied(f"{kind} of step {index} of {task_id}: {refusal.outcome}: {refusal.why}", refused=True)
     assert step is not None
     decisions.supersede_approval(tx, task_id, index, f"{kind} by {body.get('actor', '')}")
     decisions.insert_decision(tx, body, "applied")
@@ -163,20 +166,26 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     return Applied(f"{kind} of step {index} of {task_id}: applied", task_id, index)
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a message is not applied."""
+
+    why: str
+    outcome: Literal["refused", "expired"] = "refused"
+
+
 def _accept_journal(tx: Transaction, body: dict[str, Any]) -> Applied:
     """Lift the doubt about a restored or copied file, and decide anew every step that only the doubt held."""
     doubt = boots.find_doubt(tx)
-    refusal = None
+    refusal = _over(tx, body)
     if doubt is None:
-        refusal = "nothing about this journal is in doubt"
+        refusal = _Refusal("nothing about this journal is in doubt")
     elif (body.get("uuid"), body.get("boot")) != (boots.read_meta(tx, "uuid"), doubt[1]):
-        refusal = "the journal is not in the state that was shown"
-    elif _expired(tx, body):
-        refusal = f"it expired at {body.get('expires_at')}"
+        refusal = _Refusal("the journal is not in the state that was shown")
     body = {**body, "task_id": "", "step_index": None, "output": None}
     if refusal is not None:
-        decisions.insert_decision(tx, body, f"refused: {refusal}")
-        return Applied(f"accept_journal: refused: {refusal}", refused=True)
+        decisions.insert_decision(tx, body, refusal.outcome, refusal.why)
+        return Applied(f"accept_journal: {refusal.outcome}: {refusal.why}", refused=True)
     boots.lift_doubt(tx)
     decisions.insert_decision(tx, body, "applied")
     for task_id, index in steps.list_held(tx, "restored_copy"):
@@ -185,52 +194,59 @@ def _accept_journal(tx: Transaction, body: dict[str, Any]) -> Applied:
     return Applied("accept_journal: applied")
 
 
-def _expired(tx: Transaction, body: dict[str, Any]) -> bool:
+def _over(tx: Transaction, body: dict[str, Any]) -> _Refusal | None:
+    """Why a message's time is over; None while it is good."""
     expires = body.get("expires_at")
-    return expires is None or clock.parse(expires) <= clock.parse(tx.now)
+    if expires is None:
+        return _Refusal("it does not say until when it counts")
+    if clock.parse(expires) <= clock.parse(tx.now):
+        return _Refusal("its time was over before the journal's writer took it in", "expired")
+    return None
 
 
-def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str) -> str | None:
+def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str) -> _Refusal | None:
     """Why the decision may not be applied: it is bound to the bytes, the key and the dispatches that were shown."""
     if kind not in _DECIDED_STEPS:
-        return f"{kind} is not a decision this version applies"
+        return _Refusal(f"{kind} is not a decision this version applies")
     if step is None:
-        return "there is no such step"
+        return _Refusal("there is no such step")
     if step.status != "pending":
-        return f"the step is {step.status} already"
+        return _Refusal(f"the step is {step.status} already")
     outdated = _outdated(tx, step, body)
     if outdated is not None:
         return outdated
     if attempts.is_in_flight(tx, step.task_id, step.step_index):
-        return "an attempt is in flight"
+        return _Refusal("an attempt is in flight")
     if kind == "mark_committed" and step.effect == "model":
-        return "a model's answer is not made by hand; replay or abandon the step"
+        return _Refusal("a model's answer is not made by hand; replay or abandon the step")
     if kind == "mark_not_applied" and step.effect != "mutating":
-        return f"a {step.effect} step has no effect to deny; replay or abandon it"
+        return _Refusal(f"a {step.effect} step has no effect to deny; replay or abandon it")
     if kind in ("replay", "mark_not_applied") and step.hold_reason == "key_seen_before":
-        return "the provider knew the key before anything was sent: mark it committed if it is ours, or abandon it"
+        return _Refusal(
+            "the provider knew the key before anything was sent: mark it committed if it is ours, or abandon it"
+        )
     if kind == "replay":
         return _replay_refusal(tx, step)
     return None
 
 
-def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> str | None:
+def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> _Refusal | None:
     """Why a message is not about the step as it is, or its time is over."""
     if body.get("key") != step.idempotency_key:
-        return "the key is not the one that was shown"
+        return _Refusal("the key is not the one that was shown")
     if body.get("payload_sha256") != step.payload_sha256:
-        return "the payload is not the one that was shown"
+        return _Refusal("the payload is not the one that was shown")
     if body.get("dispatches") != attempts.count_dispatches(tx, step.task_id, step.step_index):
-        return "it was dispatched again meanwhile"
-    return f"it expired at {body.get('expires_at')}" if _expired(tx, body) else None
+        return _Refusal("it was dispatched again meanwhile")
+    return _over(tx, body)
 
 
-def _replay_refusal(tx: Transaction, step: Step) -> str | None:
+def _replay_refusal(tx: Transaction, step: Step) -> _Refusal | None:
     task = tasks.find_task(tx, step.task_id)
     if task is not None and task.status in ("cancelled", "completed", "failed"):
-        return f"the task is {task.status}: nothing of it is sent any more"
+        return _Refusal(f"the task is {task.status}: nothing of it is sent any more")
     if decisions.find_unused_approval(tx, step.task_id, step.step_index) is not None:
-        return "another approval waits to be used"
+        return _Refusal("another approval waits to be used")
     return None
 
 

@@ -78,11 +78,11 @@ def classify(
     if 200 <= status < 300:
         if is_web_page(headers, body) and not (marked or reads):
             # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
-            return Outcome("unknown", "other", status, f"HTTP {status}, but a web page: {cut_excerpt(body, hide)}")
+            return Outcome("unknown", "other", status, f"a web page: {cut_excerpt(body, hide)}")
         return _success(
             profile, status, headers, body, marked=marked, redispatch=redispatch, truncated=truncated, hide=hide
         )
-    text = f"HTTP {status}: {cut_excerpt(body, hide)}" if body else f"HTTP {status}"
+    text = cut_excerpt(body, hide) if body else ""
     if status < 200:
         return Outcome("in_progress", "other", status, text)
     if status in REJECTED:
@@ -101,9 +101,9 @@ def classify(
 def _limited(profile: Profile, status: int, text: str, again: datetime | None, now: Moment) -> Outcome:
     verdict: Verdict = "no_effect" if profile.rate_limit.pre_execution else "unknown"
     if again is None:
-        return Outcome(verdict, "other", status, f"{text} (no Retry-After)")
+        return Outcome(verdict, "other", status, f"{text} (no Retry-After)".strip())
     if again - now.wall > profile.rate_limit.cap:
-        return Outcome(verdict, "other", status, f"{text} (asks to wait longer than {profile.rate_limit.cap})")
+        return Outcome(verdict, "other", status, f"{text} (asks to wait longer than {profile.rate_limit.cap})".strip())
     return Outcome(verdict, "rate_limited", status, text, again)
 
 
@@ -119,20 +119,20 @@ def _success(
     hide: Callable[[str], str],
 ) -> Outcome:
     if status == 202:
-        return Outcome("in_progress", "other", status, "HTTP 202: accepted, not yet done")
+        return Outcome("in_progress", "other", status, "accepted, not yet done")
     if status == 207:
-        return Outcome("unknown", "other", status, f"HTTP 207: done in part: {cut_excerpt(body, hide)}")
+        return Outcome("unknown", "other", status, f"done in part: {cut_excerpt(body, hide)}")
     kind: Kind = "replayed" if marked else "unmarked" if redispatch and profile.marker_promised else "accepted"
     if truncated:
-        return Outcome("applied", kind, status, f"HTTP {status}; the answer is longer than is read.")
+        return Outcome("applied", kind, status, "the answer is longer than is read")
     if status in (204, 205):
-        return Outcome("applied", kind, status, f"HTTP {status}", has_output=not profile.adopt)
+        return Outcome("applied", kind, status, has_output=not profile.adopt)
     try:
         output, found = _output(profile, headers, body)
     except ValueError as error:
         # Row 12 too: the answer is of another kind than the tool declared.
-        return Outcome("unknown", "other", status, f"HTTP {status}, but {error}: {cut_excerpt(body, hide)}")
-    text = f"HTTP {status}" if found else f"HTTP {status}; the answer has no {profile.adopt!r}."
+        return Outcome("unknown", "other", status, f"{error}: {cut_excerpt(body, hide)}")
+    text = "" if found else f"the answer has no {profile.adopt!r}"
     return Outcome("applied", kind, status, text, output=output, has_output=found)
 
 

@@ -44,7 +44,7 @@ def interpret_answer(
     `hide` takes out of the body's text what must not be shown.
     """
     query = profile.status or StatusQuery()
-    text = f"HTTP {status}: {cut_excerpt(body, hide)}" if body else f"HTTP {status}"
+    text = cut_excerpt(body, hide) if body else ""
     try:
         value: object = parse_json(body) if body and not truncated else None
         readable = bool(body) and not truncated

@@ -24,17 +24,22 @@ class Now:
     doubt: JournalDoubt | str | None = None
 
 
+# Every action says `rule`, the row or law of the recovery table it follows, and `why`, a sentence for people.
+
+
 @dataclass(frozen=True, slots=True)
 class Send:
     """Dispatch the stored bytes under the stored key."""
 
+    rule: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Ask the world about the key, record the evidence, decide again."""
+    """Ask the provider about the key, record the evidence, decide again."""
 
+    rule: str
     why: str
 
 
@@ -43,6 +48,7 @@ class Wait:
     """Nothing before `until`; then decide again."""
 
     until: datetime
+    rule: str
     why: str
 
 
@@ -52,8 +58,9 @@ class Adopt:
 
     output_json: str | None
     source: Literal["attempt", "evidence"]
+    rule: str
+    why: str
     alarm: str = ""
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +68,16 @@ class Fail:
     """The effect surely did not happen and will not: the step failed with this attempt's error."""
 
     attempt: Attempt
+    rule: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """No machine may decide: `reason` is a word of `journal.holds`."""
+    """No machine may decide: `reason` is a word of `journal.hold_reasons`."""
 
     reason: str
+    rule: str
     why: str
 
 

@@ -18,7 +18,7 @@ _BACKOFF_STEPS = 9
 
 @dataclass(frozen=True, slots=True)
 class WindowCheck:
-    """Open where `reason` is empty; else the hold reason that closes it, and why in one sentence."""
+    """Open where `reason` is empty; else the hold reason that closes it, and why as the end of a sentence."""
 
     reason: str = ""
     why: str = ""
@@ -88,14 +88,14 @@ def measure_age(attempts: tuple[Attempt, ...], now: Moment) -> timedelta:
 def check_window(attempts: tuple[Attempt, ...], profile: Profile, *, due: datetime, now: Moment) -> WindowCheck:
     """Gate G for a dispatch at `due` or now, whichever is later."""
     if not profile.keyed:
-        return WindowCheck("no_key_no_status", "the provider takes no key")
+        return WindowCheck("no_key_no_status", "this tool has no idempotency key")
     if profile.window is None:
-        return WindowCheck("key_window_unknown", "the profile does not say how long the key is kept")
+        return WindowCheck("key_window_unknown", "the profile does not say how long the provider keeps the key")
     wait = max(due - now.wall, timedelta(0))
     old = measure_age(attempts, now)
     # Both may be timedelta.max, so nothing is added to the window.
     if profile.window != timedelta.max and (old > profile.window or old + wait + profile.timeout > profile.window):
-        return WindowCheck("key_window_closed", f"the key's window of {profile.window} no longer fits another request")
+        return WindowCheck("key_window_closed", f"the key's window of {profile.window} has no room for another request")
     if old > profile.max_age:
         return WindowCheck("too_old", f"the first dispatch is older than {profile.max_age}")
     return _budget(attempts, profile)

@@ -10,34 +10,43 @@ from journal.reconcile.actions import Action, Fail, Hold, Query, Send, Wait
 from journal.reconcile.history import Facts
 from journal.reconcile.replay_window import WindowCheck
 
+RAISED = "the tool raised"
 # A question changes nothing, so it is repeated more readily than a dispatch.
 _POLL_CAP = timedelta(seconds=60)
+
+
+def row_of(last: Attempt) -> str:
+    """The row of an attempt whose outcome is unknown."""
+    rows = {"gateway": "row 40", "rate_limited": "row 36", "lost_answer": "row 8", "raised": RAISED}
+    return rows.get(last.kind or "", "row 2")
 
 
 def poll_again(facts: Facts, since: datetime | None = None) -> Action:
     """Ask again, each time a little later."""
     asked = facts.counted_since(since)
     if not asked:
-        return Query("Status: nothing was asked since the last attempt ended.")
+        return Query("row 44", "The status was not queried since the last attempt ended.")
     pause = min(replay_window.compute_backoff(f"{facts.key}?", len(asked) - 1), _POLL_CAP)
     due = replay_window.add_span(asked[-1].asked_at or facts.wall, pause)
-    if due > facts.wall:
-        return Wait(due, f"Status said {asked[-1].answer}: it is asked again.")
-    return Query(f"Status said {asked[-1].answer}: asked again.")
+    rule = "row 44" if asked[-1].answer == "in_progress" else "row 45"
+    why = f"The status query said {asked[-1].answer.replace('_', ' ')}, so it is asked again."
+    return Wait(due, rule, why) if due > facts.wall else Query(rule, why)
 
 
 def decide_by_status(facts: Facts) -> Action:
     """Column U of rows 2, 7, 8, 36 and 40: ask, then rows 44 to 47. `exists` was adopted before."""
     last, asked = facts.last, facts.counted
-    if last is None or not asked:
-        return Query("Rows 2, 8, 40: the outcome is unknown and no key decides it, so the status is asked.")
+    if last is None:
+        return Query("row 2", "The outcome is unknown, so the status is queried.")
+    if not asked:
+        return Query(row_of(last), "The outcome is unknown and no key makes a replay safe, so the status is queried.")
     newest = asked[-1]
     if newest.answer == "in_progress":
         return _age(facts) or poll_again(facts)
     if newest.answer == "absent":
         return _absent(facts, last, newest)
     return ask_while_silent(facts) or Hold(
-        "status_gave_nothing", f"Row 45: {len(asked)} status queries gave no answer."
+        "status_gave_nothing", "row 45", f"{len(asked)} status queries gave no answer."
     )
 
 
@@ -46,42 +55,45 @@ def decide_last_look(facts: Facts, closed: WindowCheck) -> Action:
     since = _closed_at(facts) if closed.reason == "key_window_closed" else None
     asked = facts.counted_since(since)
     if not asked:
-        return Query(f"Row 48: {closed.why}, so the status is asked a last time.")
+        return Query("row 48", f"The status is queried a last time, because {closed.why}.")
     if asked[-1].answer == "in_progress" and closed.reason == "attempts_used":
         return _age(facts) or poll_again(facts)
-    return Hold(closed.reason, f"Row 48: {closed.why}, and the status said {asked[-1].answer}.")
+    said = asked[-1].answer.replace("_", " ")
+    return Hold(closed.reason, "row 48", f"The status query said {said}, and {closed.why}.")
 
 
 def decide_after_rejection(facts: Facts) -> Action:
     """Row 22 where an earlier attempt is unknown: the rejection proves nothing about that one."""
     asked = facts.counted
-    why = "Row 22: the last attempt was refused, but an earlier one may have been applied."
+    why = "The last attempt was refused, but an earlier one may have been applied."
     if not facts.profile.asks:
-        return Hold("rejected_after_unknown", why)
+        return Hold("rejected_after_unknown", "row 22", why)
     if not asked:
-        return Query(f"{why} The status is asked.")
+        return Query("row 22", f"{why} The status is queried.")
     if asked[-1].answer == "in_progress":
         return _age(facts) or poll_again(facts)
     again = ask_while_silent(facts) if asked[-1].answer == "unknown" else None
-    return again or Hold("rejected_after_unknown", f"{why} The status said {asked[-1].answer}.")
+    return again or Hold("rejected_after_unknown", "row 22", f"{why} The status query said {asked[-1].answer}.")
 
 
 def decide_after_acceptance(facts: Facts, last: Attempt) -> Action:
     """Row 16: the provider accepted the request and has not carried it out yet. The request is never sent again."""
     asked = facts.counted
     if not facts.profile.asks:
-        return Hold("other_outcome", "Row 16: accepted but not done yet, and the profile has no status query.")
+        return Hold(
+            "other_outcome", "row 16", "The provider accepted it, has not done it yet, and has no status query."
+        )
     if not asked:
-        return Query("Row 16: accepted but not done yet, so the status is asked.")
+        return Query("row 16", "The provider accepted it but has not done it yet, so the status is queried.")
     if asked[-1].answer == "in_progress":
         return _age(facts) or poll_again(facts)
     if asked[-1].answer == "absent":
         # The status may show the work only once it is done.
         if facts.horizon_left(last) > timedelta(0):
             return poll_again(facts)
-        return Hold("absent_not_proven", "Row 16: the provider accepted the request, and the status finds nothing.")
-    silent = Hold("status_gave_nothing", f"Row 16: accepted, and {len(asked)} status queries gave no answer.")
-    return ask_while_silent(facts) or silent
+        return Hold("absent_not_proven", "row 16", "The provider accepted it, but the status query finds nothing.")
+    why = f"The provider accepted it, and {len(asked)} status queries gave no answer."
+    return ask_while_silent(facts) or Hold("status_gave_nothing", "row 16", why)
 
 
 def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
@@ -89,9 +101,9 @@ def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
     if not facts.profile.asks:
         if facts.profile.keyed:
             return replay
-        return Hold("unknown_outcome", "The tool raised; it may have acted before, and nothing can tell.")
+        return Hold("unknown_outcome", RAISED, "The tool raised and may have acted before. Nothing can tell.")
     if not facts.counted:
-        return Query("The tool raised; it may have acted before, so the status is asked.")
+        return Query(RAISED, "The tool raised and may have acted before, so the status is queried.")
     newest = facts.counted[-1]
     if newest.answer == "in_progress":
         return _age(facts) or poll_again(facts)
@@ -102,21 +114,20 @@ def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
         # The call has returned, its request may still be under way: a client's timeout ends only the waiting.
         newest_unknown = facts.unknown[-1]
         if facts.horizon_left(newest_unknown, newest) <= timedelta(0):
-            return Fail(last, "The tool raised, and the status says that nothing was done.")
+            return Fail(last, RAISED, "The tool raised, and the status query found that nothing was done.")
         return _until_horizon(facts, newest_unknown)
     if newest.answer == "absent":
-        return Hold("absent_not_proven", "The tool raised; the status finds nothing but cannot prove it.")
-    return ask_while_silent(facts) or Hold("status_gave_nothing", "The tool raised, and the status gave no answer.")
+        return Hold("absent_not_proven", RAISED, "The tool raised. The status query finds nothing but cannot prove it.")
+    return ask_while_silent(facts) or Hold(
+        "status_gave_nothing", RAISED, "The tool raised, and the status query gave no answer."
+    )
 
 
 def ask_while_silent(facts: Facts) -> Action | None:
     """Row 45: asked again while the provider cannot be reached, a few times where it answers nonsense; then None."""
     asked = facts.counted
     spoke = sum(one.http_status is not None and one.http_status < 500 for one in asked)
-    if (
-        spoke >= facts.profile.max_attempts
-        or replay_window.measure_age(facts.attempts, facts.now.moment) > facts.profile.max_age
-    ):
+    if spoke >= facts.profile.max_attempts or _is_too_old(facts):
         return None
     return poll_again(facts)
 
@@ -130,37 +141,41 @@ def _absent(facts: Facts, last: Attempt, newest: Evidence) -> Action:
     if status is not None and absence == "eventual" and found < status.probes:
         due = replay_window.add_span(newest.asked_at or facts.wall, status.lag)
         if due > facts.wall:
-            return Wait(due, f"Row 46: not there yet; asked {found} of {status.probes} times.")
-        return Query("Row 46: the answer may lag behind, so the status is asked again.")
-    return Hold("absent_not_proven", "Row 46: the status finds nothing, which proves nothing at this provider.")
+            return Wait(due, "row 46", f"The effect is not there yet, after {found} of {status.probes} status queries.")
+        return Query("row 46", "The provider's answer may lag behind, so the status is queried again.")
+    return Hold("absent_not_proven", "row 46", "The status query finds nothing, which at this provider proves nothing.")
 
 
 def _absent_for_sure(facts: Facts, last: Attempt, newest: Evidence) -> Action:
     if facts.horizon_left(last, newest) > timedelta(0):
         return _until_horizon(facts, last)
     if facts.profile.on_absent != "redispatch" or facts.profile.duplicate_cost == "money":
-        return Hold(
-            "not_applied", "Row 47: the status says that nothing was done; the profile leaves the rest to people."
-        )
+        why = "The status query found that nothing was done. The profile leaves a replay to people."
+        return Hold("not_applied", "row 47", why)
     spent = replay_window.check_budget(facts.attempts, facts.profile, facts.now.moment)
     if not spent.open:
-        return Hold(spent.reason, f"Row 47: nothing was done, but {spent.why}.")
+        return Hold(spent.reason, "row 47", f"Nothing was done, but {spent.why}.")
     if facts.due > facts.wall:
-        return Wait(facts.due, "Row 47: nothing was done; the same bytes go out after a pause.")
-    return Send("Row 47: nothing was done, and nothing of ours can still be under way.")
+        return Wait(facts.due, "row 47", "Nothing was done. The same bytes are sent again after a pause.")
+    return Send("row 47", "Nothing was done, and no request can still be under way. The same bytes are sent again.")
 
 
 def _until_horizon(facts: Facts, attempt: Attempt) -> Action:
     left = facts.horizon_left(attempt)
     if left > timedelta(0):
-        return Wait(replay_window.add_span(facts.wall, left), "Row 47: absent, but the request may still be under way.")
-    return Query("Row 47: the in-flight horizon has passed, so the status is asked once more.")
+        why = "The status query found nothing, but the request may still be under way."
+        return Wait(replay_window.add_span(facts.wall, left), "row 47", why)
+    return Query("row 47", "No request can still be under way, so the status is queried once more.")
 
 
 def _age(facts: Facts) -> Action | None:
-    if replay_window.measure_age(facts.attempts, facts.now.moment) > facts.profile.max_age:
-        return Hold("too_old", f"Row 44: still in progress after {facts.profile.max_age}.")
+    if _is_too_old(facts):
+        return Hold("too_old", "row 44", f"The provider is still at it after {facts.profile.max_age}.")
     return None
+
+
+def _is_too_old(facts: Facts) -> bool:
+    return replay_window.measure_age(facts.attempts, facts.now.moment) > facts.profile.max_age
 
 
 def _closed_at(facts: Facts) -> datetime | None:

@@ -107,7 +107,7 @@ def _recover_step(context: SettleContext, task_id: str, index: int, report: Reco
             context.store.write(lambda tx: _look_again(tx, task_id, index), sync=False)
     except StepWaiting as error:
         report.waiting += 1
-        report.lines.append(f"{name}: due at {clock.text(error.until)}")
+        report.lines.append(f"{name}: due later")
         context.store.write(partial(_put_off, task_id=task_id, index=index, until=error.until), sync=False)
     except AskFirst:
         return True

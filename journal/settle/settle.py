@@ -69,7 +69,7 @@ def _judge(seen: IntentSnapshot) -> Action:
     action = decide.decide(seen.step, seen.attempts, seen.evidence, seen.intent.profile, seen.now)
     depends = action.reason not in _PLAIN_HOLDS if isinstance(action, Hold) else isinstance(action, Send | Query)
     if seen.unreadable and depends:
-        return Hold("profile_missing", seen.unreadable)
+        return Hold("profile_missing", decide.NO_ROW, seen.unreadable)
     if not isinstance(action, Send) or seen.step.decision is not None:
         return action
     if seen.intent.request is not None:
@@ -78,7 +78,8 @@ def _judge(seen: IntentSnapshot) -> Action:
     deaths = _deaths(seen)
     if deaths < QUARANTINE_STARTS:
         return action
-    return Hold("quarantined", f"{deaths} dispatches of this step ended with their process.")
+    why = f"The process died during {deaths} attempts at this step."
+    return Hold("quarantined", decide.NO_ROW, why)
 
 
 def _deaths(seen: IntentSnapshot) -> int:
@@ -188,4 +189,5 @@ def failure_of(attempt: Attempt, step: Step) -> str:
     """The failure to store for a step whose attempt surely had no effect."""
     if attempt.output_json is not None:
         return attempt.output_json
-    return stored_errors.dump_rejection(attempt.http_status, attempt.detail or f"{step.tool_name} was refused")
+    said = attempt.detail or ("" if attempt.http_status else f"{step.tool_name} was refused")
+    return stored_errors.dump_rejection(attempt.http_status, said)

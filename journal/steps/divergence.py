@@ -17,12 +17,18 @@ _REFUSAL = "journal.errors.InvalidArguments"
 _SHOWN = 60
 _MISSING = object()
 
+_Path = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first difference. `place` names it without values (it is stored), `sentence` shows them (it is raised)."""
+    """The first difference. `place` names it without values (it is stored), `sentence` shows them (it is raised).
+
+    `parameter` is the place down to the parameter's name: what stands below is made of the payload's own keys.
+    """
 
     place: str
+    parameter: str
     sentence: str
     arguments_only: bool
     json: str
@@ -42,7 +48,7 @@ def find_difference(
     counts = (stored_effect, effect) == (step.effect, new.effect) or "model" in (stored_effect, effect)
     if step.tool_name != new.tool_name or (counts and stored_effect != effect):
         stored, now = f"{stored_effect} {step.tool_name}", f"{effect} {new.tool_name}"
-        return _difference("tool", stored, now, arguments_only=False)
+        return _difference((), stored, now, arguments_only=False)
     if step.arguments_json == new.arguments_json:
         return None
     stored_arguments = codec.loads(step.arguments_json or "{}")
@@ -53,7 +59,7 @@ def find_difference(
     for name, value in defaults.items():
         if name in arguments and name not in stored_arguments and _equals_default(arguments[name], value):
             del arguments[name]
-    found = _first("$", stored_arguments, arguments)
+    found = _first((), stored_arguments, arguments)
     return None if found is None else _difference(*found, arguments_only=True)
 
 
@@ -65,17 +71,17 @@ def _was_refused(step: Step) -> bool:
     )
 
 
-def _first(path: str, stored: Any, now: Any) -> tuple[str, Any, Any] | None:
+def _first(path: _Path, stored: Any, now: Any) -> tuple[_Path, Any, Any] | None:
     if isinstance(stored, dict) and isinstance(now, dict):
         for name in sorted(stored.keys() | now.keys()):
-            found = _first(f"{path}.{name}", stored.get(name, _MISSING), now.get(name, _MISSING))
+            found = _first((*path, f".{name}"), stored.get(name, _MISSING), now.get(name, _MISSING))
             if found is not None:
                 return found
         return None
     if isinstance(stored, list) and isinstance(now, list):
         for place in range(max(len(stored), len(now))):
             pair = [items[place] if place < len(items) else _MISSING for items in (stored, now)]
-            found = _first(f"{path}[{place}]", *pair)
+            found = _first((*path, f"[{place}]"), *pair)
             if found is not None:
                 return found
         return None
@@ -83,9 +89,11 @@ def _first(path: str, stored: Any, now: Any) -> tuple[str, Any, Any] | None:
     return None if same else (path, stored, now)
 
 
-def _difference(place: str, stored: Any, now: Any, *, arguments_only: bool) -> Difference:
+def _difference(path: _Path, stored: Any, now: Any, *, arguments_only: bool) -> Difference:
+    place = "".join(("$", *path)) if arguments_only else "tool"
+    parameter = "".join(("$", *path[:1])) if arguments_only else "tool"
     sentence = f"{place} is {_shown(stored)} in the journal, and {_shown(now)} in the code."
-    return Difference(place, sentence, arguments_only, json.dumps({"path": place}))
+    return Difference(place, parameter, sentence, arguments_only, json.dumps({"path": place}))
 
 
 def _shown(value: Any) -> str:

@@ -79,7 +79,8 @@ def _check_divergence(
         if step.drift_json != found.json:
             yield Write(context.store, lambda tx: steps.note_drift(tx, step.task_id, step.step_index, found.json))
         return True
-    yield Write(context.store, lambda tx: steps.mark_diverged(tx, step.task_id, step.step_index, found.place))
+    where = (found.place, found.parameter)
+    yield Write(context.store, lambda tx: steps.mark_diverged(tx, step.task_id, step.step_index, *where))
     raise Diverged(
         f"Step {step.step_index} of {step.task_id}: the code and the journal disagree: {found.sentence}",
         hint="Nothing was sent. Restore the code this task began with, or submit a new task.",

@@ -30,9 +30,9 @@ def decide(path: Path, kind: str, about: str = "t", **other: Any) -> str:
 
 
 def outcome(path: Path, message_id: str) -> str:
-    """What became of the decision; empty while the writer has not taken it."""
-    found = rows(path, "SELECT outcome FROM agent_decision WHERE message_id = ?", message_id)
-    return str(found[0]["outcome"]) if found else ""
+    """What became of the decision, with why; empty while the writer has not taken it."""
+    found = rows(path, "SELECT outcome, outcome_detail FROM agent_decision WHERE message_id = ?", message_id)
+    return ": ".join(filter(None, found[0].values())) if found else ""
 
 
 def submit(path: Path, task_id: str, **more: Any) -> str:

@@ -121,9 +121,9 @@ def test_a_tasks_timeline_tells_its_steps_attempts_evidence_and_decisions(
         insert(connection, "agent_task_run", task_id="held", run=2, boot=1, started_at=WHEN, served_through=0,
                revision=BOOT + 5)  # fmt: skip
         insert(connection, "agent_evidence", task_id="held", step_index=1, attempt=1, asked_at=WHEN, asked_boottime=1.0,
-               os_boot_id="os", answer="unknown", source="status", detail="HTTP 500", revision=BOOT + 5)  # fmt: skip
+               os_boot_id="os", answer="unknown", source="status", http_status=500, revision=BOOT + 5)  # fmt: skip
         insert(connection, "agent_decision", message_id="m", task_id="held", step_index=1, kind="replay", actor="ann",
-               reason="looked", created_at=WHEN, applied_at=WHEN, outcome="refused: expired",
+               reason="looked", created_at=WHEN, applied_at=WHEN, outcome="refused", outcome_detail="too late",
                revision=BOOT + 5)  # fmt: skip
     assert main(["show", str(path), "held"]) == 0
     text = capsys.readouterr().out
@@ -133,7 +133,7 @@ def test_a_tasks_timeline_tells_its_steps_attempts_evidence_and_decisions(
         "steps 0 to 0 from the journal", "0  committed open_issue",
         "1  pending   open_issue mutating", "held: no_key_no_status. This tool has no idempotency key",
         "mark it committed", "attempt 1 in boot 1: no outcome on disk: unknown",
-        "unknown, HTTP 500", "ann said replay", "(looked): refused: expired",
+        "unknown, HTTP 500", "ann said replay", "(looked): refused: too late",
     ):  # fmt: skip
         assert piece in text
     assert main(["show", str(path), "held", "--json"]) == 0

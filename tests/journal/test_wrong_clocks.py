@@ -122,7 +122,7 @@ def test_what_was_written_last_carries_the_newest_time_whichever_row_is_last(pat
     "change",
     [
         lambda tx: steps.note_drift(tx, "t", 0, "{}"),
-        lambda tx: steps.mark_diverged(tx, "t", 0, "$.x"),
+        lambda tx: steps.mark_diverged(tx, "t", 0, "$.x", "$.x"),
         lambda tx: steps.count_start(tx, "pending", 0),
         lambda tx: tasks.submit_task(tx, "new", "work", "{}", "triage"),
         lambda tx: tasks.start_task(tx, "u", agent="triage"),

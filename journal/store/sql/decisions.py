@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from journal import codec
-from journal.models import Decision
+from journal.models import Decision, DecisionOutcome
 from journal.store.sql.rows import read_row
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ def find_decision(tx: Transaction, message_id: str) -> Decision | None:
     return None if row is None else read_row(Decision, row)
 
 
-def insert_decision(tx: Transaction, body: dict[str, Any], outcome: str) -> None:
+def insert_decision(tx: Transaction, body: dict[str, Any], outcome: DecisionOutcome, detail: str = "") -> None:
     """Append a decision with what became of it; its message id makes it single-use."""
     output = body.get("output")
     tx.execute(
         "INSERT INTO agent_decision (message_id, task_id, step_index, kind, actor, reason, key, payload_sha256,"
-        " dispatches, created_at, expires_at, applied_at, outcome, output_json, reference, revision)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " dispatches, created_at, expires_at, applied_at, outcome, outcome_detail, output_json, reference, revision)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             body["message_id"],
             str(body["task_id"]),
@@ -39,6 +39,7 @@ def insert_decision(tx: Transaction, body: dict[str, Any], outcome: str) -> None
             body.get("expires_at"),
             tx.now,
             outcome,
+            detail,
             None if output is None else codec.dumps(output, what="output"),
             body.get("reference"),
             tx.revision(),
@@ -60,7 +61,7 @@ def find_unused_approval(tx: Transaction, task_id: str, step_index: int) -> Deci
 def expire_approvals(tx: Transaction, task_id: str, step_index: int) -> None:
     """Record on every approval of the step that expired unused that nothing was sent for it."""
     tx.execute(
-        "UPDATE agent_decision SET outcome = 'refused: expired before it was sent', revision = ? WHERE task_id = ?"
+        "UPDATE agent_decision SET outcome = 'expired', revision = ? WHERE task_id = ?"
         " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL AND expires_at <= ?"
         " AND kind IN ('replay', 'approve', 'replay_as_new')",
         (tx.revision(), task_id, step_index, tx.now),
@@ -70,7 +71,7 @@ def expire_approvals(tx: Transaction, task_id: str, step_index: int) -> None:
 def supersede_approval(tx: Transaction, task_id: str, step_index: int, by: str) -> None:
     """End an approval that was not used yet: a later decision takes its place."""
     tx.execute(
-        "UPDATE agent_decision SET outcome = 'refused: superseded: ' || ?, revision = ? WHERE task_id = ?"
+        "UPDATE agent_decision SET outcome = 'superseded', outcome_detail = ?, revision = ? WHERE task_id = ?"
         " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL"
         " AND kind IN ('replay', 'approve', 'replay_as_new')",
         (by, tx.revision(), task_id, step_index),

@@ -24,6 +24,7 @@ _COLUMNS = (
     " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = s.arguments_ref), s.arguments_json) AS arguments_json,"
     " s.status, coalesce((SELECT body FROM agent_body b WHERE b.sha256 = s.output_ref), s.output_json) AS output_json,"
     " s.created_at, s.updated_at, s.args_hash, s.effect, s.key_generation, s.starts, s.hold_reason, s.hold_detail,"
+    " s.hold_parameter,"
     " s.next_attempt_at, s.boot, s.revision, s.transport, s.payload_sha256, s.provider, s.profile_version,"
     " s.output_complete, s.error_json, s.drift_json, s.reference, s.alarm, s.committed_boot, s.duration,"
     " s.arguments_bytes, s.output_bytes"
@@ -181,13 +182,13 @@ def is_held(tx: Transaction, task_id: str, step_index: int) -> bool:
     )
 
 
-def mark_diverged(tx: Transaction, task_id: str, step_index: int, detail: str) -> None:
+def mark_diverged(tx: Transaction, task_id: str, step_index: int, place: str, parameter: str) -> None:
     """Note at the stored step that the code asked for another one."""
     note_newest(tx)
     tx.execute(
-        "UPDATE agent_step_journal SET hold_reason = 'diverged', hold_detail = ?, revision = ?"
-        " WHERE task_id = ? AND step_index = ?",
-        (detail, tx.revision(), task_id, step_index),
+        "UPDATE agent_step_journal SET hold_reason = 'diverged', hold_detail = ?, hold_parameter = ?,"
+        " revision = ? WHERE task_id = ? AND step_index = ?",
+        (place, parameter, tx.revision(), task_id, step_index),
     )
 
 
@@ -195,7 +196,7 @@ def clear_divergence(tx: Transaction, task_id: str, step_index: int) -> None:
     """Take the note back: the code asks for the stored step again."""
     note_newest(tx)
     tx.execute(
-        "UPDATE agent_step_journal SET hold_reason = NULL, hold_detail = NULL, revision = ?"
+        "UPDATE agent_step_journal SET hold_reason = NULL, hold_detail = NULL, hold_parameter = NULL, revision = ?"
         " WHERE task_id = ? AND step_index = ? AND hold_reason = 'diverged'",
         (tx.revision(), task_id, step_index),
     )

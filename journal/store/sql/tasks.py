@@ -19,7 +19,8 @@ _COLUMNS = (
     "task_id, handler, coalesce((SELECT body FROM agent_body b WHERE b.sha256 = input_ref), input_json) AS input_json,"
     " agent, parent_id, status, wait_kind, wait_step_task, wait_step_index, wait_hold, wait_detail,"
     " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = output_ref), output_json) AS output_json,"
-    " error_json, next_attempt_at, boot, conflict, cancel_reason, created_at, updated_at, ended_at, revision"
+    " error_json, next_attempt_at, boot, conflict, conflict_at, cancel_reason, created_at, updated_at, ended_at,"
+    " revision"
 )
 # The end of a run that SystemExit or a cancellation left while its process went on.
 BROKEN_OFF: Final = "broken_off"
@@ -69,8 +70,8 @@ def submit_task(tx: Transaction, task_id: str, handler: str, input_json: str, ag
 def note_conflict(tx: Transaction, task_id: str, text: str) -> None:
     """Record on the task that a later submission of its id said something else."""
     tx.execute(
-        "UPDATE agent_task SET conflict = ?, updated_at = ?, revision = ? WHERE task_id = ?",
-        (text, tx.now, tx.revision(), task_id),
+        "UPDATE agent_task SET conflict = ?, conflict_at = ?, updated_at = ?, revision = ? WHERE task_id = ?",
+        (text, tx.now, tx.now, tx.revision(), task_id),
     )
 
 

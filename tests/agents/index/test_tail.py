@@ -169,7 +169,6 @@ def test_an_intent_whose_outcome_is_unknown_and_which_nothing_can_tell_is_held(p
     line = list_pending().items[0]
     assert (line.step_index, line.state, line.dispatches) == (1, HELD, 1)
     assert line.hold_reason
-    assert line.why
     assert line.next_action == "hold"
 
 

@@ -72,7 +72,7 @@ def test_an_approval_that_a_later_decision_replaced_was_not_sent(path, server):
     mailbox.post_message(path, decision_message("abandon", **another(job)))
     visit.reconcile_file(path, role="cli")
     assert follow_job(job).state == "refused"
-    assert "not sent: superseded: abandon by bob" in job.sentence
+    assert "not sent: superseded by a later decision (abandon by bob)" in job.sentence
     assert the_step(path, TASK).status == "abandoned"
 
 
@@ -119,7 +119,8 @@ def test_a_late_job_that_the_writer_had_applied_says_so(path, later):
     later()
     end_overdue_jobs()
     job.refresh_from_db()
-    assert (job.state, job.sentence.startswith("Applied at ")) == ("done", True)
+    assert (job.state, job.sentence) == ("done", "Applied.")
+    assert job.applied_at is not None
     assert outcomes() == [("outcome abandon", True, job.sentence)]
 
 

@@ -95,7 +95,7 @@ def test_who_decides_otherwise_at_the_same_time_is_told_that_theirs_was_not_take
     assert one.post(held("decide", "replay"), first).status_code == 302
     answer = two.post(held("decide", "abandon"), other)
     assert answer.status_code == 409
-    assert "operator decided “replay” at" in text(answer)
+    assert "operator decided “replay” before you" in text(answer)
     assert "Yours was not taken." in text(answer)
     assert Job.objects.get().decision == "replay"
     event = AuditEvent.objects.get(action="request abandon")

@@ -97,7 +97,7 @@ def test_what_the_page_shows_is_what_the_provider_is_asked(forge, asked_of, tmp_
     before = len(forge.received)
     job = deliver(Job.objects.get(uuid=client.post(url(), form(page)).headers["Location"].split("/")[-2]))
     after = html.unescape(text(client.get(reverse("job", args=[job.uuid]))))
-    headline, evidence, *_ = job.result.splitlines()
+    headline, evidence = job.answer, job.result.splitlines()[0]
     assert ("no such effect" in headline, job.sentence) == (True, headline)
     assert [after.count(line) for line in (headline, evidence)] == [1, 1]
     head, canary = (request.decode().split("\r\n") for request in forge.received[before : before + 2])

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.templatetags.stepkeeper import task_state, tool
-from dashboard.ui.format import format_age, format_duration, format_money, format_size, show_stored_times
+from dashboard.ui.format import format_age, format_duration, format_money, format_size
 from dashboard.ui.safe_text import mark_attribute, mark_block, mark_line
 from journal.models import WaitReason
 
@@ -44,19 +43,6 @@ def test_durations_have_at_most_two_units(seconds, words):
 )
 def test_times_have_their_age_in_words(seconds, words):
     assert format_age(NOW - timedelta(seconds=seconds), NOW) == words
-
-
-@pytest.mark.parametrize(
-    ("sentence", "shown"),
-    [
-        ("Applied at 2026-11-01T09:17:28Z.", "Applied at 14:47:28."),
-        ("Due at 2026-10-30T23:00:00.123456Z.", "Due at 2026-10-31 04:30:00."),
-        ("No time: 2026-99-01T09:17:28Z.", "No time: 2026-99-01T09:17:28Z."),
-    ],
-)
-def test_a_time_in_a_sentence_is_on_the_clock_of_every_other(sentence, shown):
-    with timezone.override("Asia/Kolkata"):
-        assert show_stored_times(sentence, NOW) == shown
 
 
 @pytest.mark.parametrize(("count", "words"), [(None, "—"), (1, "1 byte"), (1482, "1,482 bytes"), (10**6, "977 KiB")])

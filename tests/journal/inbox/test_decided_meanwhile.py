@@ -123,7 +123,7 @@ def test_an_approval_that_lacks_its_credential_blocks_no_other_decision(path, wo
             abandoned = decide(path, "abandon")
             journal.apply_inbox()
         assert len(server.received) == 1
-    assert outcome(path, approved) == "refused: superseded: abandon by ann"
+    assert outcome(path, approved) == "superseded: abandon by ann"
     assert (outcome(path, abandoned), steps_of(path, "t")[0]["status"]) == ("applied", "abandoned")
 
 

@@ -27,7 +27,7 @@ def test_a_portals_page_commits_no_effect(path, provider):
 
         with (
             Journal(path, agent="a", tools=[order], providers=PROVIDERS) as journal,
-            pytest.raises(OutcomeUnknown, match="HTTP 200, but a web page: <html><title>Hotel Wi-Fi"),
+            pytest.raises(OutcomeUnknown, match="HTTP 200: a web page: <html><title>Hotel Wi-Fi"),
             journal.task("t") as task,
         ):
             task.run(order, 1)

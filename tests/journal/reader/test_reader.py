@@ -157,7 +157,7 @@ def test_what_happened_to_a_step_is_told_in_order(path: Path, agent: sqlite3.Con
 def test_a_pending_step_shows_the_approval_that_waits_to_be_used(path: Path, agent: sqlite3.Connection):
     a_task(agent)
     a_step(agent, status="pending")
-    _decision(agent, "m1", outcome="refused: expired")
+    _decision(agent, "m1", outcome="refused", outcome_detail="too late")
     assert Reader(path).pending()[0].decision is None
     _decision(agent, "m2", dispatches=1)
     for step in (Reader(path).pending()[0], Reader(path).steps("t")[0], Reader(path).step("t", 0)):
@@ -169,7 +169,7 @@ def test_a_pending_step_shows_the_approval_that_waits_to_be_used(path: Path, age
     assert [decision.message_id for decision in Reader(path).decisions("t")] == ["m1", "m2"]
     found = Reader(path).by_decision("m1")
     assert found is not None
-    assert found.outcome == "refused: expired"
+    assert (found.outcome, found.outcome_detail) == ("refused", "too late")
 
 
 def test_a_frozen_request_is_read_byte_for_byte(path: Path, agent: sqlite3.Connection):
