@@ -9,6 +9,8 @@ from typing import Any
 from journal import codec
 from journal.errors import InvalidArguments
 
+_ONE_OBJECT = 'Give one JSON object with the arguments by name, such as {"path": "a.txt"}.'
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -28,20 +30,42 @@ class Reply:
     service_tier: str | None = None
 
 
-def read_call(call: Any) -> tuple[str, Any]:
-    """(tool name, arguments) of one call of a Reply; JSON text is read, anything else is left to refusal."""
+def call_name(call: Any) -> str:
+    """The tool that one call of a Reply names."""
     if isinstance(call, Mapping):
-        name, arguments = call.get("name", call.get("tool")), call.get("arguments", {})
-    elif isinstance(call, list | tuple) and len(call) == 2:
-        name, arguments = call
-    else:
-        return repr(call), None
-    if isinstance(arguments, str):
+        return str(call.get("name", call.get("tool")))
+    return str(call[0]) if _is_pair(call) else repr(call)
+
+
+def call_arguments(call: Any) -> Any:
+    """The arguments of one call of a Reply as the model gave them: an object, JSON text, or nothing."""
+    if isinstance(call, Mapping):
+        return call.get("arguments")
+    return call[1] if _is_pair(call) else call
+
+
+def read_arguments(given: Any) -> dict[str, Any]:
+    """The arguments by name. Nothing, `null` and blank text are no arguments, as many gateways send them.
+
+    Raises InvalidArguments, in words that the model can use, for text that is not JSON, is not one object, has a key
+    twice, or holds what a journal cannot: deep nesting, numbers out of range, lone surrogates.
+    """
+    found = given
+    if isinstance(given, str):
         try:
-            arguments = codec.loads(arguments)
-        except ValueError:
-            return str(name), None
-    return str(name), arguments
+            found = codec.typed(given, what="arguments") if given.strip() else None
+        except ValueError as error:
+            raise InvalidArguments(f"The arguments are not JSON: {error}.", path="$", hint=_ONE_OBJECT) from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        kind = type(found).__name__
+        raise InvalidArguments(f"The arguments are a {kind}, not an object.", path="$", hint=_ONE_OBJECT)
+    return found
+
+
+def _is_pair(call: Any) -> bool:
+    return isinstance(call, list | tuple) and len(call) == 2
 
 
 def store_calls(calls: Any) -> tuple[list[Any], bool]:
@@ -70,7 +94,7 @@ def _storable(call: Any) -> Any:
 
 def _refused(call: Any, why: str, path: str) -> dict[str, str]:
     try:
-        name = read_call(call)[0]
+        name = call_name(call)
     except Exception:
         name = type(call).__name__
     return {"name": codec.escaped(name), "refused": why, "path": path}

@@ -28,7 +28,7 @@ from journal.errors import (
 )
 from journal.http.frozen_request import MissingReference
 from journal.ids import check_task_id, check_text
-from journal.reply import read_call
+from journal.reply import call_name
 from journal.runtime.task_end import record_end, stored_end
 from journal.steps.model_step import build_prompt, model_step
 from journal.steps.model_tool_call import called_step
@@ -174,7 +174,7 @@ class Task:
 
     def _answer(self, call: Any) -> Any:
         """Run one call of a Reply; a tool that fails, or a call that is refused, is answered with StepFailed."""
-        name, _ = read_call(call)
+        name = call_name(call)
         tool = self._journal.tools.get(name)
         index = self._take_index(name)
         try:

@@ -10,7 +10,7 @@ from journal import codec, ids, stored_errors
 from journal.effects import Program, Write
 from journal.errors import InvalidArguments
 from journal.models import Step
-from journal.reply import read_call
+from journal.reply import call_arguments, call_name, read_arguments
 from journal.steps.resume import resume_step
 from journal.steps.task_run import TaskRun
 from journal.steps.tool_step import tool_step
@@ -24,15 +24,13 @@ _NAME_CHARACTERS = 200
 
 def called_step(task_run: TaskRun, tool: Tool | None, index: int, call: Any) -> Program[Any]:
     """Run one call of a Reply; an unknown tool or refused arguments fail the step it would have been."""
-    name, given = read_call(call)
+    name, given = call_name(call), call_arguments(call)
     try:
         if isinstance(call, Mapping) and "refused" in call:
             raise InvalidArguments(str(call["refused"]), path=str(call.get("path", "$")))
         if tool is None:
             raise InvalidArguments(f"Tool {name!r}: not among this agent's tools.", path="$")
-        if not isinstance(given, dict):
-            raise InvalidArguments(f"Tool {name}: its arguments are not an object.", path="$")
-        text = codec.dumps(tool.bind((), given))
+        text = codec.dumps(tool.bind((), read_arguments(given)))
         return (yield from tool_step(task_run, tool, index, text))
     except InvalidArguments as error:
         refusal = error
