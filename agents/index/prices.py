@@ -24,7 +24,7 @@ _STANDARD_TIERS = frozenset({"", "default", "standard", "auto"})
 # No response has as many tokens in one bucket. What says so is no count, and would break every sum it stands in.
 _MOST_TOKENS = 10**8
 _UNSURE = {
-    "open": "The call has not come back, or was cut off by a crash: it may have been billed.",
+    "open": "The call has not come back, or was cut off by a crash: it may have been billed",
     "partial": "The provider's usage is not complete, or contradicts itself",
     "unknown": "What this call used is not known",
 }
@@ -92,7 +92,7 @@ def _unsure(call: ModelCall) -> str:
     if call.state == "unknown" and not call.flags:
         return "The provider reported no usage."
     why = _UNSURE.get(call.state, "What this call used is not known")
-    return f"{why}: {call.flags}." if call.flags else f"{why.removesuffix('.')}."
+    return f"{why}: {call.flags}." if call.flags else f"{why}."
 
 
 def price_usage(tokens: Tokens, *, model: str | None, tier: str | None, at: datetime) -> Price:

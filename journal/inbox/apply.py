@@ -131,13 +131,12 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     times = {name: clock.text(clock.parse(body[name])) for name in _TIMES if body.get(name) is not None}
     body = {**body, **times}
     if kind == "cancel_task":
-        expires = body.get("expires_at")
-        if expires is not None and clock.parse(expires) <= clock.parse(tx.now):
-            late = f"refused: it expired at {expires}"
-            decisions.insert_decision(tx, {**body, "step_index": None}, late)
-            return Applied(f"cancel {task_id}: {late}", refused=True)
-        cancelled = _cancel(tx, body, agent)
         body = {**body, "step_index": None}
+        late = _over(tx, body) if body.get("expires_at") is not None else None
+        if late is not None:
+            decisions.insert_decision(tx, body, late.outcome, late.why)
+            return Applied(f"cancel {task_id}: {late.outcome}: {late.why}", refused=True)
+        cancelled = _cancel(tx, body, agent)
         if cancelled.refused:
             decisions.insert_decision(tx, body, "refused", _NOTHING_TO_CANCEL)
         else:
