@@ -174,8 +174,8 @@ _AGAIN_MODEL = replace(
     line="Asks the model again. It costs tokens again and changes nothing outside.",
     does="Asks the model again when its task runs, with its starts counted anew. It changes nothing outside; it costs "
     "tokens again.",
-    wrong="If it ends its process again, the tokens of that call are spent for nothing, and the agent's other work "
-    "stops with it until the step is put aside once more.",
+    wrong="If it ends its process again, the tokens of that call are lost. The agent's other work stops with it until "
+    "the step is put aside once more.",
 )
 _NO_KEY = "The provider takes no key, so nothing tells it that this is the same request again."
 _NO_EFFECT = replace(VERBS["abandon"], wrong="The task goes on, or fails, without what the step would have brought.")

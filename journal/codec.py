@@ -44,8 +44,8 @@ def loads(text: str) -> Any:
 def typed(text: str, *, what: str) -> Any:
     """The value of JSON text that a person typed in.
 
-    Raises ValueError for what is no JSON, and InvalidArguments naming the path for what `dumps` refuses and for a key
-    that stands twice, of which every other reader would silently take one.
+    Raises ValueError for text that is no JSON. Raises InvalidArguments with the path for a value that `dumps` refuses,
+    and for a repeated key, of which other readers silently take one.
     """
     try:
         value = json.loads(text, object_pairs_hook=_pairs)

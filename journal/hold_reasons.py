@@ -34,12 +34,12 @@ _LOOK: Final = "Look at the provider: if the effect is there, mark it committed;
 HOLD_REASONS: Final[dict[str, HoldReason]] = {
     "unknown_outcome": HoldReason(
         "Outcome unknown",
-        "The tool was started, no outcome is on record, and nothing can tell whether it acted.",
+        "The tool was started, no outcome is on record, and no check can say whether it acted.",
         _LOOK + "approve a replay.",
     ),
     "no_key_no_status": HoldReason(
         "Outcome unknown",
-        "This tool has no idempotency key and no status check, so nothing can tell whether it acted.",
+        "This tool has no idempotency key and no status check, so no check can say whether it acted.",
         _LOOK + "approve a replay. A replay of a request that did arrive makes a second effect.",
     ),
     "key_window_closed": HoldReason(

@@ -1,7 +1,7 @@
 """The models: the meaning of the journal's rows, as frozen values.
 
-Readers of dirty or foreign journals put `None` where a cell is missing and name the cells they could
-not read in `odd` (column names), so that one bad cell is one marked cell.
+Readers of damaged or foreign journals put `None` in the place of a missing cell. `odd` names the columns of the cells
+they could not read, so that one bad cell is one marked cell.
 """
 
 from __future__ import annotations

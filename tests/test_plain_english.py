@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")]
-LONGEST = 25  # words
+LONGEST = 25  # words of a sentence in a document
+LONGEST_IN_CODE = 30  # in a docstring, an error or a text of a page
 # Words that hide who cannot do what.
 RIDDLES = (
     r"\bgate G\b",
@@ -45,8 +47,28 @@ def of_a_page(page: Path) -> Iterator[str]:
             yield from sentences(cell)
 
 
-def is_too_long(sentence: str) -> bool:
-    return len([word for word in sentence.split() if re.search(r"\w", word)]) > LONGEST
+def of_a_module(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """The texts of a module with their lines, and whether each is a docstring. A value in an f-string is one word."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bodies = (node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    docstrings = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    pieces = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in node.values)
+            yield node.lineno, text, False
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in pieces:
+            yield node.lineno, node.value, id(node) in docstrings
+
+
+def is_code(text: str) -> bool:
+    """Whether the text is SQL, or the TOML of a profile."""
+    sql = r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ORDER BY|WHERE|AND|UNION|JOIN)\b"
+    return re.search(rf"{sql}|^\[\w+\]$", text, re.MULTILINE) is not None
+
+
+def is_too_long(sentence: str, longest: int = LONGEST) -> bool:
+    return len([word for word in sentence.split() if re.search(r"\w", word)]) > longest
 
 
 def riddle_in(text: str) -> bool:
@@ -59,6 +81,21 @@ def test_a_page_has_short_sentences_and_no_riddle(page):
     assert [one for one in of_a_page(page) if riddle_in(one)] == []
     if page.name != "recovery.md":
         assert [one for one in of_a_page(page) if RULES.search(one)] == []
+
+
+@pytest.mark.parametrize("room", ["journal", "agents", "dashboard"])
+def test_docstrings_and_texts_of_the_code_have_short_sentences_and_no_riddle(room):
+    found = []
+    for path in CHECKOUT.glob(f"{room}/**/*.py"):
+        if path.parent.name in ("migrations", "reconcile"):
+            continue
+        for line, text, is_docstring in of_a_module(path):
+            long = any(is_too_long(one, LONGEST_IN_CODE) for one in sentences(text))
+            # An action's `rule` is such a number and nothing else.
+            numbered = not is_docstring and RULES.search(text) and not re.fullmatch(r"(row|law) \d+", text)
+            if not is_code(text) and (long or numbered or riddle_in(text)):
+                found.append(f"{path.relative_to(CHECKOUT)}:{line}: {' '.join(text.split())[:200]}")
+    assert found == []
 
 
 def test_a_long_sentence_and_a_riddle_are_found():

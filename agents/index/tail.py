@@ -1,8 +1,8 @@
 """The fleet index: each journal's rows, tailed by revision into the dashboard's own tables, one slice at a time.
 
-A slice and the cursor behind it are one transaction, and leaf rows are unique, so a slice applied twice, by a kill or
-by a reader that re-reads, counts once. Work that a slice leaves for later is marked in a row of ours: a task to read
-again, an intent to look at again, an hour to sum again. A kill loses no mark.
+A slice and the cursor behind it are one transaction, and leaf rows are unique. So a slice that is applied twice, after
+a kill or by a second reading, counts once. Work that a slice leaves for later is marked in one of our rows: a task to
+read again, an intent to look at again, an hour to sum again. A kill loses no mark.
 """
 
 from __future__ import annotations

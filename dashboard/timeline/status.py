@@ -81,7 +81,7 @@ def describe_attempt(attempt: Attempt, *, live: int | None, now: datetime) -> Si
     if attempt.verdict is None:
         if attempt.boot == live:
             return Signal("running", f"in flight {format_duration(_count_seconds(attempt.started_at, now))}")
-        return Signal("unknown", "unknown: a mark and no outcome")
+        return Signal("unknown", "sent, no answer recorded")
     return Signal(attempt.verdict, attempt.verdict.replace("_", " "))
 
 

@@ -84,9 +84,9 @@ def send_request(
 def ask_status(frozen: FrozenRequest, *, profile: Profile, key: str, secrets: Secrets) -> StatusAnswer:
     """Ask the profile's status query about the key; no answer at all is `unknown`.
 
-    Raises MissingReference where this process lacks a credential of the query or of the intent's origin, or has another
-    origin than the intent went to, and UsageError for a profile that is not asked by HTTP. What is resolved here,
-    `secrets` learns and hides.
+    Raises MissingReference if this process lacks a credential of the query or of the intent's origin, or has another
+    origin than the intent went to. Raises UsageError for a profile without an HTTP status check. `secrets` learns and
+    hides the values that are resolved here.
     """
     query = profile.status
     if query is None or query.by_tool:

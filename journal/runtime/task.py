@@ -136,8 +136,8 @@ class Task:
     def branch(self, name: str) -> Task:
         """Open the child task `<task_id>/<name>` with steps of its own, for this thread or asyncio task.
 
-        Use it with `with`. Raises TaskClosed after a step that must wait, as `run` does, UsageError for a name used
-        before in this run of the task, InvalidArguments for a new one that holds a credential.
+        Use it with `with`. Raises TaskClosed after a step that must wait, as `run` does. Raises UsageError for a name
+        that this run of the task used before, and InvalidArguments for a new name that holds a credential.
         """
         self._refuse_after_end()
         check_text(name, "Branch")

@@ -39,7 +39,7 @@ def test_payload_and_output_stand_with_their_length_and_their_own_hash(small_fle
 
 def test_each_attempt_says_its_verdict_and_why(small_fleet):
     page = text(signed_in().get(small_fleet.step(2)))
-    assert "unknown: a mark and no outcome" in page
+    assert "sent, no answer recorded" in page
     assert "the process ended in between" in page
     assert "The tool returned." in page  # a Python tool: no provider is known
 
