@@ -86,7 +86,7 @@ def measure_age(attempts: tuple[Attempt, ...], now: Moment) -> timedelta:
 
 
 def check_window(attempts: tuple[Attempt, ...], profile: Profile, *, due: datetime, now: Moment) -> WindowCheck:
-    """Gate G for a dispatch at `due` or now, whichever is later."""
+    """Whether the key still helps at `due` or now, whichever is later."""
     if not profile.keyed:
         return WindowCheck("no_key_no_status", "this tool has no idempotency key")
     if profile.window is None:

@@ -101,7 +101,7 @@ def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
     if not facts.profile.asks:
         if facts.profile.keyed:
             return replay
-        return Hold("unknown_outcome", RAISED, "The tool raised and may have acted before. Nothing can tell.")
+        return Hold("unknown_outcome", RAISED, "The tool raised and may have acted before. It has no status check.")
     if not facts.counted:
         return Query(RAISED, "The tool raised and may have acted before, so the status is queried.")
     newest = facts.counted[-1]
