@@ -6,6 +6,7 @@ import copy
 import logging
 import re
 import unicodedata
+from typing import Any
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -70,10 +71,19 @@ _TOKEN = re.compile(r"(sign-in/link/+)[A-Za-z0-9_-]+")
 
 
 class LogLine(logging.Formatter):
-    """A line without sign-in tokens, which may still be valid, and without a traceback where a request was refused."""
+    """One line for each record, whatever journals, paths and requests contain, and without a valid sign-in token.
+
+    Control characters show their code point, so that no text acts on the reader's terminal or forges a further line.
+    A traceback follows its line indented; a refused request has none.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
+        record = copy.copy(record)
+        record.exc_text = None
         if record.name.startswith("django.security"):  # what somebody sent, no fault of ours
-            record = copy.copy(record)
-            record.exc_info, record.exc_text = None, None
+            record.exc_info = None
+        record.msg, record.args = mark_attribute(record.getMessage()), ()
         return _TOKEN.sub(r"\1<token>", super().format(record))
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join("    " + mark_attribute(line) for line in super().formatException(ei).split("\n"))

@@ -50,3 +50,25 @@ def test_a_request_that_is_refused_for_its_size_is_a_line_without_a_traceback(wr
     assert client.get("/sign-in/?next=" + "&a=" * 2000).status_code == 400
     assert "The number of GET/POST parameters exceeded" in written.getvalue()
     assert "Traceback" not in written.getvalue()
+
+
+def test_text_of_a_journal_acts_on_no_terminal_and_forges_no_line(written):
+    agent = "a\x1b]0;owned\x07\x1b[2J\u202e\r\nStepkeeper is ready: http://evil.example/sign-in/link/x/"
+    logging.getLogger("agents.alerts").warning("Agent %s: %d%% held", agent, 5)
+    line = written.getvalue()
+    assert line.count("\n") == 1
+    assert not set("\x1b\x07\r\u202e") & set(line)
+    assert "Agent a[U+001B]]0;owned[U+0007][U+001B][2J[U+202E][U+000D][U+000A]Stepkeeper is ready" in line
+    assert line.endswith(": 5% held\n")
+
+
+def test_an_error_that_quotes_a_journal_forges_no_line_under_its_traceback(written):
+    try:
+        raise ValueError("odd\x1b[2J\nStepkeeper is ready: http://evil.example/")
+    except ValueError:
+        logging.getLogger("agents.watch").exception("Journal %s", "/agents/a\nb.db")
+    first, *rest = written.getvalue().splitlines()
+    assert first.endswith("Journal /agents/a[U+000A]b.db")
+    assert rest
+    assert all(line.startswith("    ") for line in rest)
+    assert "\x1b" not in written.getvalue()
