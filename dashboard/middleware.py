@@ -45,7 +45,10 @@ class ExactHost:
 
 
 class PageHeaders:
-    """Confines every answer with a strict Content-Security-Policy; pages are never stored by a cache."""
+    """Confines every answer with a strict Content-Security-Policy; pages are never stored by a cache.
+
+    What came through an HTTPS proxy gets Secure cookies: a browser never sends them back in the clear.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -54,6 +57,9 @@ class PageHeaders:
         response = self.get_response(request)
         response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
         response.headers.setdefault("Cache-Control", "no-store")
+        if request.is_secure():
+            for cookie in response.cookies.values():
+                cookie["secure"] = True
         return response
 
 

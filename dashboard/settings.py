@@ -139,6 +139,10 @@ CSRF_COOKIE_NAME = f"stepkeeper_csrf_{STEPKEEPER_PORT}"
 CSRF_COOKIE_SAMESITE = "Strict"
 CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
+# Only this machine reaches the dashboard: who sets this header is the HTTPS proxy before it. docs/reference/settings.md
+# says what the proxy has to send. Cookies are marked Secure by the middleware, where a request came by HTTPS.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS]
 X_FRAME_OPTIONS = "DENY"
 
 # --- static files ---
