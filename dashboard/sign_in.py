@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from datetime import timedelta
+
 from django.conf import settings
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
@@ -14,8 +17,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.access import audit, login_link
+from agents.access.throttle import SIGN_IN, WRONG, find_wait
 
-SIGN_IN = "sign in"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -25,16 +28,16 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     """Name and password."""
     form = AuthenticationForm(request, data=request.POST or None)
     if request.method == "POST":
+        # Only a name that exists is written down: people type passwords into the wrong field.
+        claimed = User.objects.filter(username=form.data.get("username", "")[:150]).first()
+        if (wait := find_wait(claimed)) is not None:
+            return _refuse_for_now(request, claimed, wait)
         if form.is_valid():
             with transaction.atomic():  # all or nothing, where the database is busy
                 login(request, form.get_user())
                 audit.record_event(SIGN_IN, actor=request.user, detail="By name and password.")
             return redirect(_find_next(request))
-        # Only a name that exists is written down: people type passwords into the wrong field.
-        claimed = User.objects.filter(username=form.data.get("username", "")[:150]).first()
-        audit.record_event(
-            SIGN_IN, actor=claimed, allowed=False, detail="Name or password was wrong, or it is switched off."
-        )
+        audit.record_event(SIGN_IN, actor=claimed, allowed=False, detail=WRONG)
     status = 422 if form.is_bound else 200
     return render(request, "sign_in/password.html", {"form": form, "next": _find_next(request)}, status=status)
 
@@ -65,6 +68,16 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     """Ends the session."""
     logout(request)
     return redirect("sign_in")
+
+
+def _refuse_for_now(request: HttpRequest, claimed: User | None, wait: timedelta) -> HttpResponse:
+    """The form again, without a look at the password: too many were wrong lately."""
+    audit.record_once(SIGN_IN, actor=claimed, allowed=False, detail="Not checked: too many wrong passwords lately.")
+    minutes = math.ceil(wait / timedelta(minutes=1))
+    context = {"form": AuthenticationForm(request), "next": _find_next(request), "wait": minutes}
+    response = render(request, "sign_in/password.html", context, status=429)
+    response.headers["Retry-After"] = str(math.ceil(wait.total_seconds()))
+    return response
 
 
 def _find_next(request: HttpRequest) -> str:

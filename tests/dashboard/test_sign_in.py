@@ -15,9 +15,11 @@ from django.core.management import call_command
 from django.http import HttpResponse
 from django.test import Client
 
-from agents.access import login_link, roles
+from agents.access import audit, login_link, roles
+from agents.access.throttle import SIGN_IN, WRONG
 from agents.models import AuditEvent, LoginLink
 from dashboard.ui.access import require_role
+from journal import clock
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +56,34 @@ def test_a_wrong_password_does_not(client, ana):
     response = client.post("/sign-in/", {"username": "ana", "password": "another one"})
     assert response.status_code == 422
     assert not signed_in(client)
+
+
+def test_after_eight_wrong_passwords_not_even_the_right_one_is_checked_for_a_while(client, ana, monkeypatch):
+    def posted(password, name="ana"):
+        return client.post("/sign-in/", {"username": name, "password": password})
+
+    now = clock.wall()
+    monkeypatch.setattr(clock, "wall", lambda: now)
+    assert {posted(f"wrong {number}").status_code for number in range(8)} == {422}
+    refused = posted("a long enough one")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "600")
+    assert b"No password is checked for 10 minutes" in refused.content
+    assert not signed_in(client)
+    assert AuditEvent.objects.order_by("-pk")[0].detail == "Not checked: too many wrong passwords lately."
+    User.objects.create_user("eve", password="another long one")
+    assert posted("another long one", name="eve").status_code == 302, "other people sign in meanwhile"
+    client.logout()
+    link = f"/sign-in/link/{login_link.make_link(ana, valid_for=HOUR)}/"
+    assert client.post(link).status_code == 302, "a one-time link works"
+    client.logout()
+    monkeypatch.setattr(clock, "wall", lambda: now + timedelta(minutes=10))
+    assert posted("a long enough one").status_code == 302
+
+
+def test_many_wrong_passwords_for_many_names_stop_the_checks_for_everybody(client, ana):
+    for number in range(60):
+        audit.record_event(SIGN_IN, actor=None, allowed=False, detail=WRONG, actor_name=f"{number}")
+    assert client.post("/sign-in/", {"username": "ana", "password": "a long enough one"}).status_code == 429
 
 
 @pytest.mark.parametrize(
