@@ -1,4 +1,4 @@
-"""The audit: one line per decision, refusal, sign-in and revealed payload."""
+"""The audit: one line per decision, refusal, sign-in and payload that somebody saw."""
 
 from __future__ import annotations
 
@@ -68,26 +68,28 @@ def _stored(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def record_refusal(
+def record_once(
     action: str,
     *,
-    actor: Person,
+    actor: Person | None,
+    allowed: bool,
     detail: str,
     journal: JournalFile | None = None,
     task_id: str = "",
     step_index: int | None = None,
 ) -> None:
-    """Write one line about a refused request; asked again within a minute it is the same line.
+    """Write one line; the same event of the same person within a minute is the same line.
 
     A page left open asks every second or two, and would bury all else.
     """
     user = actor if isinstance(actor, User) else None
-    same = AuditEvent.objects.filter(at__gt=clock.wall() - REPEATED, action=action, detail=detail[:4000], allowed=False)
-    if not same.filter(actor=user).exists():
+    same = AuditEvent.objects.filter(at__gt=clock.wall() - REPEATED, actor=user, action=action, allowed=allowed)
+    place = {"journal": journal, "task_id": _stored(task_id), "step_index": step_index}
+    if not same.filter(detail=_stored(detail)[:4000], **place).exists():
         record_event(
             action,
             actor=actor,
-            allowed=False,
+            allowed=allowed,
             detail=detail,
             journal=journal,
             task_id=task_id,

@@ -29,6 +29,7 @@ from dashboard.decisions.binding import (
 )
 from dashboard.decisions.confirmation import bind_decision, build_confirmation_page
 from dashboard.journal_page import Opened, with_journal
+from dashboard.steps.payload import audit_shown_payloads
 from dashboard.steps.step import load_step_or_404
 from dashboard.ui.access import can_decide, refuse, require_role
 from dashboard.ui.forms import ReasonForm, choose_form
@@ -87,6 +88,7 @@ def _show_page(request: HttpRequest, opened: Opened, task_id: str, step_index: i
     bound = bind_decision(opened, found, step, kind, user_id=request.user.pk)
     form = choose_form(kind)(initial={"binding": seal_binding(bound)})
     page = build_confirmation_page(opened, found, step, kind, form=form, bound=bound)
+    audit_shown_payloads(request.user, opened, step, page.arguments, page.request)
     return render(request, "decisions/confirm.html", {"page": page})
 
 
@@ -179,6 +181,7 @@ def _show_again(
     bound: Binding,
 ) -> HttpResponse:
     page = build_confirmation_page(opened, found, step, kind, form=form, bound=bound)
+    audit_shown_payloads(request.user, opened, step, page.arguments, page.request)
     return render(request, "decisions/confirm.html", {"page": page}, status=422)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from agents.access import audit
+from agents.access.roles import Person
+from dashboard.journal_page import Opened
 from dashboard.ui.format import format_count
 from journal import ids
 from journal.http import frozen_request
@@ -159,3 +162,18 @@ def shorten_error(text: str | None) -> str:
         words = [str(value[name]) for name in ("type", "message", "reason") if value.get(name)]
         return ": ".join(words)[:400] or text[:400]
     return str(value)[:400]
+
+
+def audit_shown_payloads(person: Person, opened: Opened, step: Step, *shown: ShownPayload | SentRequest | None) -> None:
+    """Write down who saw which payloads of a step, like a download. Nobody sees what cannot be written down."""
+    payloads = [one.body if isinstance(one, SentRequest) else one for one in shown]
+    if names := [one.name for one in payloads if one and one.bytes]:
+        audit.record_once(
+            "payload.view",
+            actor=person,
+            allowed=True,
+            detail=", ".join(names),
+            journal=opened.file,
+            task_id=step.task_id,
+            step_index=step.step_index,
+        )

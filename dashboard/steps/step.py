@@ -26,6 +26,7 @@ from dashboard.steps.payload import (
     Equality,
     SentRequest,
     ShownPayload,
+    audit_shown_payloads,
     build_payload,
     build_sent_request,
     prove_key,
@@ -273,7 +274,7 @@ def show_step(request: HttpRequest, opened: Opened, task_id: str, step_index: in
     )
 
     def build() -> StepPage:
-        return build_step_page(
+        page = build_step_page(
             opened,
             found,
             step,
@@ -282,6 +283,9 @@ def show_step(request: HttpRequest, opened: Opened, task_id: str, step_index: in
             decides=can_decide(request.user),
             show_all=parse_payload_name(request.GET.get("all")),
         )
+        if page.reveal:
+            audit_shown_payloads(request.user, opened, step, page.arguments, page.request, page.output)
+        return page
 
     version = digest_step(opened, found, job)
     return page_or_part(request, "steps/step.html", build, parts={"step-now": "steps/_now.html"}, version=version)

@@ -49,9 +49,10 @@ def require_role(least: Role) -> Callable[[View[P]], View[P]]:
 def _audit_refusal(request: HttpRequest, least: Role, target: Mapping[str, object]) -> None:
     """The audit line of a refusal: the person, the page, and the journal, task and step of its address."""
     index, journal = target.get("step_index"), target.get("journal")
-    audit.record_refusal(
+    audit.record_once(
         "open",
         actor=request.user,
+        allowed=False,
         detail=f"{request.path} needs {least}; this person has {role_of(request.user) or 'no role'}.",
         journal=JournalFile.objects.filter(pk=journal).first() if isinstance(journal, int) else None,
         task_id=str(target.get("task_id", "")),

@@ -11,7 +11,7 @@ from django.urls import reverse
 from agents.access import audit
 from agents.demo.ledger import Ledger
 from agents.demo.paths import PULLS, Paths
-from agents.models import JournalFile
+from agents.models import AuditEvent, JournalFile
 from journal import Journal, Request, http_tool
 from journal.errors import StepHeld, StepWaiting
 from tests.builders import fleet
@@ -90,3 +90,25 @@ def test_titles_in_the_demos_ledger_are_for_payload_viewers_alone(small_fleet, s
     assert "own ledger" in seen["viewer"]
     assert "customer" not in seen["viewer"]
     assert "customer" in seen["payload_viewer"]
+
+
+def seen():
+    events = AuditEvent.objects.filter(action="payload.view").order_by("pk")
+    return [(event.actor_name, event.allowed, event.detail, event.task_id, event.step_index) for event in events]
+
+
+def test_who_saw_a_payload_is_audited_like_a_download_and_a_page_left_open_is_one_line(small_fleet):
+    assert signed_in("viewer").get(small_fleet.step(0)).status_code == 200
+    assert seen() == [], "a viewer is shown no payload"
+    client = signed_in("payload_viewer")
+    for _ in range(2):
+        client.get(small_fleet.step(0))
+    client.get(small_fleet.step(0), headers={"HX-Request": "true", "HX-Target": "step-now"})
+    assert seen() == [("payload_viewer", True, "arguments, output", "report/42?", 0)]
+    client.get(small_fleet.step(1))
+    assert [place for *_, place in seen()] == [0, 1]
+
+
+def test_the_page_of_a_decision_shows_payloads_and_says_so_in_the_audit(held, db):
+    signed_in("operator").get(held("decide", "abandon"))
+    assert [(actor, "request" in detail or "body" in detail) for actor, _, detail, *_ in seen()] == [("operator", True)]
