@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -198,3 +199,22 @@ def test_every_file_and_folder_that_the_documents_name_is_there():
     named = [(page, path) for page in PAGES for path in re.findall(rf"`((?:{rooms})/[\w./-]*)`", text_of(page))]
     assert len(named) > 10
     assert [f"{page.name}: {path}" for page, path in named if not (CHECKOUT / path).exists()] == []
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+@pytest.mark.parametrize("unit", ["triage-agent.service", "stepkeeper.service"])
+def test_the_units_are_understood_by_systemd_and_sandboxed(tmp_path, unit):
+    page = (CHECKOUT / "docs" / "guides" / "systemd.md").read_text(encoding="utf-8")
+    block = page.partition(f"/etc/systemd/system/{unit}`")[2].partition("```ini\n")[2].partition("```")[0]
+    # The paths of the page are not on this machine; the rest is taken as it stands.
+    block = re.sub(r"(?<==)/srv/\S*python", sys.executable, block).replace("/srv/agents/triage", str(tmp_path))
+    (tmp_path / unit).write_text(re.sub(r"=/srv/(?:agents|stepkeeper)$", f"={tmp_path}", block, flags=re.MULTILINE))
+    said = subprocess.run(
+        ["systemd-analyze", "verify", str(tmp_path / unit)], capture_output=True, text=True, check=False
+    )
+    assert [line for line in said.stderr.splitlines() if unit in line] == []
+    rated = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(tmp_path / unit)]
+    level = subprocess.run(rated, capture_output=True, text=True, check=False).stdout
+    exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", level)
+    assert exposure, level
+    assert float(exposure[1]) < 3, "systemd calls 10 unprotected"
