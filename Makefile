@@ -11,7 +11,7 @@ DEMO_DATA := data/demo
 # Hundreds of processes are started here: what Python compiled once is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-reset up test check bench soak accept lock format install install-dev
+.PHONY: demo demo-reset up test check audit bench soak accept lock format install install-dev
 
 demo: install
 	@STEPKEEPER_DATA=$(DEMO_DATA) exec $(BIN)/python manage.py up --demo --end-with-parent
@@ -33,11 +33,16 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/djlint templates --lint --quiet
+	@$(BIN)/python -m tests.advisories
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup -m "not soak"
 	$(BIN)/coverage combine --quiet
 	@rm -f .coverage.* # half-written by processes that a test killed
 	$(BIN)/coverage report
+
+# Whether a locked package has a known vulnerability. Part of check; where no source can be reached it says so.
+audit: install-dev
+	@$(BIN)/python -m tests.advisories
 
 bench: install-dev
 	$(BIN)/python -m tests.benchmarks

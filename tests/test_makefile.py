@@ -33,7 +33,14 @@ def test_the_demo_installs_what_runs_it_and_nothing_else():
 
 def test_check_holds_every_check_and_all_tests_but_soak():
     said = recipe("check")
-    for part in ("ruff format --check", "ruff check", "bin/mypy", "lint-imports", "djlint templates --lint"):
+    for part in (
+        "ruff format --check",
+        "ruff check",
+        "bin/mypy",
+        "lint-imports",
+        "djlint templates --lint",
+        "tests.advisories",
+    ):
         assert part in said
     assert '-m pytest -q -n 2 --dist loadgroup -m "not soak"' in said
     assert "coverage report" in said
