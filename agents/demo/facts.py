@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agents.demo.paths import COMMITS, MESSAGES, PULLS
+from agents.demo.paths import COMMITS, MESSAGES, PULLS, Paths
 from journal import clock
 
 MID_REQUEST: Final = "mid_request"
@@ -40,6 +40,12 @@ def read(path: Path) -> dict[str, Kill]:
     except FileNotFoundError:
         return {}
     return {row["kind"]: Kill(**{**row, "killed_at": clock.parse(row["killed_at"])}) for row in rows}
+
+
+def forget(paths: Paths) -> None:
+    """Forget the kills of an earlier run, and that its visitor came."""
+    for path in (paths.story, paths.seen):
+        path.unlink(missing_ok=True)
 
 
 def add(path: Path, kill: Kill) -> None:

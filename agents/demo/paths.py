@@ -37,6 +37,7 @@ class Paths:
         self.providers = folder / "providers.toml"
         self.world = folder / "world.json"
         self.story = folder / "story.json"
+        self.seen = folder / "seen"  # made when the first page is shown: the kills begin then
 
     def is_full(self) -> bool:
         """Whether the demo has made as much as it may: it works for as long as it runs, and must not fill a disk."""

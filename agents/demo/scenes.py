@@ -34,6 +34,7 @@ class Scene(ABC):
     """One kill. `prepare` gives the agent a report and sets the trap; `strike` waits for the moment and kills."""
 
     kind: ClassVar[str]
+    where: ClassVar[str] = "in mid-request"
 
     def __init__(self, paths: Paths, world: World) -> None:
         self.paths = paths
@@ -50,17 +51,18 @@ class Scene(ABC):
         self.set_trap()
         self.task_id = submit(self.paths, self.agent, number)
 
-    def strike(self) -> Moment:
-        """Kill at the moment and write down that it was done; False where the moment never came."""
+    def strike(self) -> Generator[None, None, Kill | None]:
+        """Kill at the moment and write down that it was done; None where the moment never came."""
         try:
             if not (yield from self.moment()):
-                return False
+                return None
             killed_at = clock.wall()
             pid = daemon.kill(self.paths.journal(self.agent))
-            if pid is not None:
-                kill = Kill(self.kind, self.agent, self.task_id, ACTING_STEP, pid, killed_at)
-                facts.add(self.paths.story, kill)
-            return pid is not None
+            if pid is None:
+                return None
+            kill = Kill(self.kind, self.agent, self.task_id, ACTING_STEP, pid, killed_at)
+            facts.add(self.paths.story, kill)
+            return kill
         finally:
             self.open_trap()
 
@@ -85,7 +87,7 @@ class _AppliedAndUnanswered(Scene):
         self.server.next(hold_after_apply=True, match=self.mark)
 
     def moment(self) -> Moment:
-        return (yield from _until(lambda: self.server.script.held > 0))
+        return (yield from wait_until(lambda: self.server.script.held > 0))
 
     def open_trap(self) -> None:
         self.server.script.release()
@@ -115,18 +117,19 @@ class After504(Scene):
     """The forge applied, answered 504, and is being asked what became of the key."""
 
     kind = facts.AFTER_504
+    where = "after a 504"
 
     def set_trap(self) -> None:
         self.world.forge.next(hold_after_apply=True, status_after_apply=504, match=self.mark)
 
     def moment(self) -> Moment:
         forge = self.world.forge
-        if not (yield from _until(lambda: forge.script.held > 0)):
+        if not (yield from wait_until(lambda: forge.script.held > 0)):
             return False
         key = next(effect.key for effect in reversed(forge.effects()) if self.mark.encode() in effect.body)
         forge.next(on="status", match=str(key), hold_before_apply=True)
         forge.script.release()
-        return (yield from _until(lambda: forge.script.held > 0))
+        return (yield from wait_until(lambda: forge.script.held > 0))
 
     def open_trap(self) -> None:
         self.world.forge.script.release()
@@ -136,12 +139,13 @@ class Unrecorded(Scene):
     """The commit is made; git has not yet returned to the tool that made it."""
 
     kind = facts.UNRECORDED
+    where = "between its commit and the note of it"
 
     def set_trap(self) -> None:
         self.paths.commit_gate.touch()
 
     def moment(self) -> Moment:
-        return (yield from _until(lambda: self.mark in repository.newest_message(self.paths.repository)))
+        return (yield from wait_until(lambda: self.mark in repository.newest_message(self.paths.repository)))
 
     def open_trap(self) -> None:
         self.paths.commit_gate.unlink(missing_ok=True)
@@ -151,8 +155,9 @@ class Unrecorded(Scene):
 SCENES: tuple[type[Scene], ...] = (MidRequest, Unrecorded, Unanswerable, After504)
 
 
-def _until(condition: Callable[[], bool]) -> Moment:
-    deadline = time.monotonic() + _MOMENT_SECONDS
+def wait_until(condition: Callable[[], bool], *, seconds: float = _MOMENT_SECONDS) -> Moment:
+    """Yield until a condition holds (True) or did not hold in time (False)."""
+    deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False

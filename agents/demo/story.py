@@ -5,6 +5,7 @@ No sentence is written in advance: its numbers were counted a moment ago.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -98,6 +99,12 @@ class Killed:
             )
         comes = "its next report comes within a minute" if self.more else "make demo-reset gives it new work"
         return f"{killed} while it was idle, so nothing was in flight. Its supervisor starts it again; {comes}."
+
+
+def note_visitor(paths: Paths | None = None) -> None:
+    """Note that somebody sees the first page: the director waits for that."""
+    with contextlib.suppress(OSError):  # before the director made its folder, and on a full disk
+        (paths or _paths()).seen.touch()
 
 
 def kill(agent: str, paths: Paths | None = None) -> Killed | None:

@@ -40,6 +40,7 @@ def demo_story() -> dict[str, object]:
     from agents.demo import story
 
     told = story.sentences()
+    story.note_visitor()
     known = dict(JournalFile.objects.filter(path__in={one.journal_path for one in told}).values_list("path", "pk"))
     return {"lines": [StoryLine(one.agent, one.text, _href(one, known), one.waits) for one in told]}
 

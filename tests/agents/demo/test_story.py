@@ -31,7 +31,14 @@ def until(condition, *, seconds=90.0):
 
 
 def direct(folder):
-    return subprocess.Popen([sys.executable, "-m", "agents.demo.director", str(folder)], cwd=CHECKOUT)
+    """The director on this folder; what it prints stands beside the folder."""
+    with said_by(folder).open("w") as said:
+        argv = [sys.executable, "-m", "agents.demo.director", str(folder)]
+        return subprocess.Popen(argv, cwd=CHECKOUT, stdout=said)
+
+
+def said_by(folder):
+    return folder.with_suffix(".said")
 
 
 def tree(process):
@@ -58,12 +65,24 @@ def is_told(paths):
     return held.hold_reason is not None and all(step.status != "pending" for step in steps.values())
 
 
+def done(paths, agent):
+    """The tasks of an agent that are over."""
+    try:
+        return Reader(paths.journal(agent)).tasks(status="completed").items
+    except JournalUnreadable:
+        return ()
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """The folder of a running demo whose four kills have happened and been recovered from."""
     paths = Paths(tmp_path_factory.mktemp("demo"))
     process = direct(paths.folder)
     try:
+        until(lambda: "The kills begin when you open the first page" in said_by(paths.folder).read_text())
+        until(lambda: all(done(paths, agent) for agent in AGENTS))
+        assert facts.read(paths.story) == {}, "nobody has seen the first page yet"
+        story.note_visitor(paths)
         until(lambda: is_told(paths))
         yield paths
     finally:
@@ -151,6 +170,24 @@ def test_the_ledger_shows_each_pull_request_and_how_often_it_was_asked_for(told,
     assert (asked.requests, asked.effects) == (1, 1)
 
 
+def test_each_kill_and_what_became_of_it_is_printed_as_it_happens(told):
+    until(lambda: said_by(told.folder).read_text().count("demo: resumed") == 4)
+    said = said_by(told.folder).read_text()
+    killed = re.findall(r"demo: killed (\S+) \(pid \d+, SIGKILL\) (.+)", said)
+    assert sorted(killed) == [
+        ("commits", "between its commit and the note of it"),
+        ("messages", "in mid-request"),
+        ("pull-requests", "after a 504"),
+        ("pull-requests", "in mid-request"),
+    ]
+    resumed = re.findall(r"demo: resumed (\S+) after [\d.]+ s: it runs as pid \d+; the step (.+)", said)
+    assert sorted(resumed) == [
+        ("commits", "is committed"),
+        ("messages", "waits for you"),
+        *[("pull-requests", "is committed")] * 2,
+    ]
+
+
 def test_the_kill_button_kills_the_daemon_and_its_supervisor_starts_another(told):
     before = until(lambda: daemon.pid_of(told.journal(COMMITS)))
     killed = story.kill(COMMITS, told)
@@ -167,6 +204,24 @@ def test_nothing_has_been_killed_before_the_demo_began(tmp_path):
     assert [sentence.text.startswith("Not killed yet") for sentence in told] == [True] * 4
     assert story.ledger(Paths(tmp_path)) == []
     assert story.kill(PULLS, Paths(tmp_path)) is None
+
+
+def test_a_second_start_tells_the_story_anew(tmp_path):
+    paths = Paths(tmp_path / "demo")
+    tasks = []
+    for _ in range(2):
+        process = direct(paths.folder)
+        try:
+            until(lambda: "The kills begin when" in said_by(paths.folder).read_text())
+            assert facts.read(paths.story) == {}
+            story.note_visitor(paths)
+            until(lambda: is_told(paths))
+            tasks.append({kill.task_id for kill in facts.read(paths.story).values()})
+        finally:
+            process.terminate()
+            process.wait(10)
+    assert [len(each) for each in tasks] == [4, 4]
+    assert tasks[0].isdisjoint(tasks[1])
 
 
 def test_killing_the_director_leaves_no_process(tmp_path):
