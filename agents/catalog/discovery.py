@@ -101,6 +101,7 @@ def record_state(row: JournalFile, state: JournalState) -> None:
     if state.readable and row.uuid and state.uuid and state.uuid != row.uuid:
         forget_rows(row)  # another journal lies at this path now
         row.uuid = ""
+    row.doubt, row.doubt_boot = state.doubt[:16], state.doubt_boot
     original = _original(row, state)
     if original is not None:
         state = _card(row.path, COPY, *_said_of_copy(original), like=state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -152,7 +152,7 @@ def list_pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
 
     Each kind oldest first. Raises ValueError for a cursor that is none.
     """
-    rows = PendingIntent.objects.annotate(rank=_RANK).order_by("rank", "since", "id")
+    rows = PendingIntent.objects.select_related("journal").annotate(rank=_RANK).order_by("rank", "since", "id")
     last = parse_cursor(after)
     if last:
         later = Q(since__gt=last.at) | Q(since=last.at, id__gt=last.row_id)
@@ -196,7 +196,20 @@ def _pending_counts() -> dict[str, Any]:
 
 def _intent_lines(rows: Sequence[PendingIntent]) -> list[IntentLine]:
     jobs = _open_jobs(rows)
-    return [intent_line(row, jobs) for row in rows]
+    twins = _find_twins(rows)
+    return [intent_line(row, jobs, twins[row.key, row.provider] - {row.journal.path}) for row in rows]
+
+
+def _find_twins(rows: Sequence[PendingIntent]) -> dict[tuple[str, str], set[str]]:
+    """The paths of the journals in which each key of these rows is pending, by key and provider.
+
+    One task id in two journals gives equal keys: the provider takes the second request for a repetition of the first.
+    """
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    alike = PendingIntent.objects.filter(key__in={row.key for row in rows if row.key})
+    for key, provider, path in alike.values_list("key", "provider", "journal__path"):
+        found[key, provider].add(path)
+    return found
 
 
 def _open_jobs(rows: Sequence[PendingIntent]) -> OpenJobs:

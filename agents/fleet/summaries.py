@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -88,6 +88,7 @@ class IntentLine:
     detail: str = ""  # may quote a provider: for who may see payloads
     job_uuid: str | None = None  # an open decision about this step
     question_uuid: str | None = None  # an open question about its status
+    twins: tuple[str, ...] = ()  # the other journals with a pending step of the same key and provider
 
     @property
     def needs_person(self) -> bool:
@@ -118,6 +119,7 @@ class JournalLine:
     highest_boot: int
     highest_revision: int
     copy_of_id: int | None
+    doubt: str  # restored or copied, and nobody accepted it yet: what it is
     found_at: datetime
     seen_at: datetime
     read_at: datetime | None
@@ -195,8 +197,8 @@ def task_line(row: IndexedTask) -> TaskLine:
     )
 
 
-def intent_line(row: PendingIntent, jobs: OpenJobs) -> IntentLine:
-    """An intent's row as pages show it, with the open jobs about it."""
+def intent_line(row: PendingIntent, jobs: OpenJobs, twins: Collection[str]) -> IntentLine:
+    """An intent's row as pages show it, with the open jobs about it and the journals that have its twins."""
     place = (row.journal_id, row.task_id, row.step_index)
     return line_of(
         IntentLine,
@@ -204,6 +206,7 @@ def intent_line(row: PendingIntent, jobs: OpenJobs) -> IntentLine:
         since=row.since if row.dated else None,
         job_uuid=jobs.get((*place, DECISION)),
         question_uuid=jobs.get((*place, QUERY_STATUS)),
+        twins=tuple(sorted(twins)),
     )
 
 

@@ -96,7 +96,7 @@ def journals_with_old_intents() -> set[int]:
 
 def _put(journal: JournalFile, intents: list[IntentSnapshot], known: Known, now: datetime) -> None:
     newest = IndexedTask.objects.filter(journal=journal).aggregate(at=Max("updated_at"))["at"]
-    moment = actions.Now(moment=clock.moment(), newest=newest, boot=journal.highest_boot + 1)
+    moment = actions.Now(moment=clock.moment(), newest=newest, boot=journal.highest_boot + 1, doubt=journal.doubt)
     rows = []
     for intent in intents:
         before = known.get((intent.step.task_id, intent.step.step_index))

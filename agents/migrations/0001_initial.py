@@ -56,6 +56,8 @@ class Migration(migrations.Migration):
                 ("unsummed_hours", models.JSONField(blank=True, default=list)),
                 ("signature", models.CharField(blank=True, default="", max_length=400)),
                 ("rewound_from", models.BigIntegerField(blank=True, null=True)),
+                ("doubt", models.CharField(blank=True, default="", max_length=16)),
+                ("doubt_boot", models.BigIntegerField(default=0)),
                 ("writer_pid", models.BigIntegerField(blank=True, null=True)),
                 ("writer_role", models.CharField(blank=True, default="", max_length=16)),
                 ("volume", models.CharField(blank=True, default="", max_length=1024)),

@@ -36,6 +36,9 @@ class JournalFile(models.Model):
     copy_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="copies")
     rewound_from = models.BigIntegerField(null=True, blank=True)  # what it fell from; set: until acknowledged
 
+    doubt = models.CharField(max_length=16, blank=True, default="")  # restored or copied, and nobody accepted it yet
+    doubt_boot = models.BigIntegerField(default=0)  # the boot that noticed it
+
     writer_pid = models.BigIntegerField(null=True, blank=True)
     writer_role = models.CharField(max_length=16, blank=True, default="")
 

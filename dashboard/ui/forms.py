@@ -95,6 +95,7 @@ class AcknowledgeForm(forms.Form):
     """Why a journal that holds less than before is accepted, and the state the person was shown."""
 
     fell_from = forms.IntegerField(widget=forms.HiddenInput, min_value=0, max_value=_HIGHEST)
+    doubt_boot = forms.IntegerField(widget=forms.HiddenInput, min_value=0, max_value=_HIGHEST, required=False)
     reason = _make_reason_field(
         "Who restored it, and why. Stands in the audit, with your name.",
         "Say why: effects since then may be repeated, and somebody will ask.",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from agents.models import AuditEvent, IndexedTask, JournalFile
+from journal import StepHeld
 from tests.builders import fleet
 from tests.builders.fleet import rows
 from tests.dashboard.ladder import assert_closed, signed_in, text
+from tests.journal.agent import World, opened
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +35,27 @@ def rewound(tmp_path, settings, still_clock) -> JournalFile:
     path.write_bytes(kept)
     fleet.swept()
     return fleet.journal_file(path)
+
+
+@pytest.fixture
+def copied(tmp_path, settings) -> JournalFile:
+    """A copy of a journal; its agent has opened it, and holds the next intent."""
+    world, path = World(), tmp_path / "a.db"
+    with opened(tmp_path / "original", world) as journal, journal.task("t") as task:
+        task.run(world.blind, "0")
+    path.write_bytes((tmp_path / "original").read_bytes())
+    send(path, world)
+    fleet.watched(tmp_path, settings)
+    fleet.swept()
+    return fleet.journal_file(path)
+
+
+def send(path: Path, world: World) -> None:
+    with opened(path, world) as journal:
+        journal.recover()
+        with suppress(StepHeld), journal.task("t") as task:
+            for name in ("0", "1"):
+                task.run(world.blind, name)
 
 
 def url(file: JournalFile) -> str:
@@ -119,3 +145,42 @@ def test_what_was_acknowledged_is_being_read_and_asks_for_nothing_any_more(rewou
     assert 'class="note bad"' not in page
     fleet.swept()
     assert "being read" not in text(client.get("/journals/"))
+
+
+def test_a_copied_journal_is_accepted_once_for_all_its_steps_and_its_agent_goes_on(copied):
+    client, path, world = signed_in("operator"), Path(copied.path), World()
+    assert (copied.kind, copied.doubt) == ("ok", "copied")
+    assert url(copied) in text(client.get("/journals/"))
+    assert url(copied) not in text(signed_in("payload_viewer").get("/journals/"))
+    page = text(client.get(url(copied)))
+    assert "It is a copy of the file that its last writer wrote" in page
+    assert "this journal was restored or copied" in text(client.get("/pending/")).lower()
+    client.post(url(copied), {"fell_from": "0", "doubt_boot": str(copied.doubt_boot), "reason": "the disk was moved"})
+    assert AuditEvent.objects.get(action="acknowledge rewound").detail == "the disk was moved"
+    send(path, world)
+    assert world.calls == [("blind", "1")]
+    fleet.swept()
+    copied.refresh_from_db()
+    assert copied.doubt == ""
+    assert url(copied) not in text(client.get("/journals/"))
+
+
+def test_a_state_that_was_not_shown_is_not_accepted(copied):
+    answered = {"fell_from": "0", "doubt_boot": str(copied.doubt_boot + 1), "reason": "why"}
+    assert "Nothing was acknowledged" in text(signed_in("operator").post(url(copied), answered, follow=True))
+    world = World()
+    send(Path(copied.path), world)
+    assert world.calls == []
+
+
+def test_a_step_whose_key_is_pending_in_another_journal_names_that_journal(tmp_path, settings):
+    for name in ("a.db", "b.db"):
+        world = World(fail=TimeoutError())
+        with opened(tmp_path / name, world) as journal, suppress(StepHeld), journal.task("same") as task:
+            task.run(world.blind, "x")
+    fleet.watched(tmp_path, settings)
+    fleet.swept()
+    page = text(signed_in("operator").get("/pending/"))
+    assert page.count("The same key is pending in another journal too") == 2
+    for name in ("a.db", "b.db"):
+        assert f"{tmp_path / name}</code>" in page
