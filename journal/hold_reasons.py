@@ -10,14 +10,14 @@ from journal.models import Decision, JournalDoubt, WaitReason
 
 @dataclass(frozen=True, slots=True)
 class HoldReason:
-    """A hold reason for people: a short label, what it means, what can be done."""
+    """A hold reason for people: a short label, its meaning, and advice."""
 
     label: str
     sentence: str
     advice: str
 
 
-# What all attempts of an intent prove together.
+# The proof of all attempts of an intent together.
 Sent = Literal["none", "not_sent", "no_effect", "unknown", "in_progress", "applied"]
 
 _SENT: Final[dict[Sent, str]] = {
@@ -174,7 +174,7 @@ def describe_doubt(doubt: JournalDoubt | str) -> str:
 
 
 def describe_wait(wait: WaitReason, *, of: str = "") -> str:
-    """What a task waits for; `of` names the branch whose step it is, as ` of t/b`."""
+    """The reason a task waits; `of` names the branch whose step it is, as ` of t/b`."""
     step = f"step {wait.step_index}{of}"
     match wait.kind:
         case "held" | "diverged":
@@ -198,7 +198,7 @@ def describe_wait(wait: WaitReason, *, of: str = "") -> str:
 
 
 def describe_outcome(decision: Decision) -> str:
-    """What became of an operator's decision."""
+    """The outcome of an operator's decision, in words."""
     match decision.outcome:
         case "expired":
             return (

@@ -14,7 +14,7 @@ Effect = Literal["read_only", "mutating", "model"]
 StepStatus = Literal["pending", "committed", "failed", "abandoned"]
 TaskStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 Verdict = Literal["not_sent", "no_effect", "applied", "in_progress", "unknown"]
-# What an attempt's outcome looked like; `providers.md` part 3's rows in words. Recovery decides on these, never on
+# The kind of an attempt's outcome; docs/reference/recovery.md explains the rows. Recovery decides by kind, never by
 # free text.
 Kind = Literal[
     "no_outcome",  # row 2: a mark and nothing after it

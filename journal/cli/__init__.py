@@ -18,7 +18,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns its exit code and never raises for what a user can cause."""
+    """Run one verb; returns its exit code and never raises for a user's mistake."""
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -31,11 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read our output (head, less) has seen enough.
+        # The reader of the output (head, less) has closed it.
         _drop_output()
         return OK
     except OSError as error:
-        # A full disk behind the output, most likely: what was to be printed there is lost.
+        # Probably the disk behind the output is full: the rest of the output is lost.
         _drop_output()
         print(f"The system refused: {error}.", file=sys.stderr)
         return PROBLEM
@@ -51,7 +51,7 @@ def _drop_output() -> None:
 def _parse(words: list[str]) -> argparse.Namespace:
     from journal.cli.parser import build
 
-    # What stands behind "--" is another program's command line and none of ours.
+    # The part after "--" is another program's command line.
     ours, command = words, list[str]()
     if "--" in words:
         place = words.index("--")

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask every question; print what was found; 1 where anything was."""
+    """Make every check and print the findings; 1 if there are any."""
     dialect, findings = _Inquiry(options.file, options.budget).findings()
     if options.json:
         document = {

@@ -36,7 +36,7 @@ class _JsonParser(argparse.ArgumentParser):
 
 
 def build(*, as_json: bool = False) -> argparse.ArgumentParser:
-    """The parser of `python -m journal`; with `as_json` it says on standard output what is wrong."""
+    """The parser of `python -m journal`; with `as_json` it prints errors on standard output."""
     kind = _JsonParser if as_json else argparse.ArgumentParser
     parser = kind(
         prog="python -m journal",

@@ -24,7 +24,7 @@ def short(text: str, width: int = _LONGEST_CELL) -> str:
 
 
 def age(then: datetime | None, now: datetime) -> str:
-    """How long ago that was, in its largest unit: `3 min`; `in 3 min` for what is to come."""
+    """The time since a moment, in its largest unit: `3 min`; `in 3 min` for a moment to come."""
     if then is None:
         return "?"
     seconds = (now - then).total_seconds()

@@ -47,7 +47,7 @@ def _head(task: TaskRow, now: datetime) -> list[str]:
 
 
 def waits(task: TaskRow) -> str:
-    """What the task waits for; empty where it does not wait."""
+    """The reason the task waits; empty if it does not wait."""
     wait = task.wait
     if wait is None:
         return ""

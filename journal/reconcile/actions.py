@@ -45,7 +45,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing before `until`; then decide again."""
+    """Do nothing before `until`; then decide again."""
 
     until: datetime
     rule: str

@@ -21,16 +21,16 @@ APPROVED = "an operator decided"
 READ = "a read is repeated"
 
 _LOOK_AGAIN = timedelta(seconds=1)
-# What no person decides: the right clock, environment or code does.
+# No person decides these; the right clock, environment or code settles them.
 _MENDED_BY_A_START = (
     *("clock_suspect", "missing_reference", "reference_changed", "tool_missing", "profile_missing", "diverged"),
 )
 
 
 def decide(step: Step, attempts: Sequence[Attempt], evidence: Sequence[Evidence], profile: Profile, now: Now) -> Action:
-    """What recovery does next about a pending step. Pure and total: equal rows give the equal Action, and none raise.
+    """The next action about a pending step. Pure and total: equal rows give the equal action, and no rows raise.
 
-    Laws 1 to 11 of the design and rows 1-4, 8, 13-15, 22, 36, 40, 41, 44-49; every other outcome is held.
+    It follows the laws and rows of docs/reference/recovery.md; an outcome without a row is held.
     """
     facts = Facts.of(step, attempts, evidence, profile, now)
     if step.status != "pending" or step.effect == "model":
@@ -82,7 +82,7 @@ def _by_person(facts: Facts) -> Action | None:
     newest, decision, reason = facts.now.newest, facts.step.decision, facts.step.hold_reason
     if newest is not None and facts.wall < newest and facts.step.effect != "read_only":
         if reason and reason not in _MENDED_BY_A_START:
-            # Whoever decides it needs to know why, not that no machine sends: none would.
+            # A person needs the hold's own reason. The wrong clock changes nothing: no machine would send anyway.
             return Hold(reason, "law 8", facts.step.hold_detail or "The step stays held while the clock is wrong.")
         behind = newest - facts.wall
         return Hold("clock_suspect", "law 8", f"The clock is {behind} behind the newest time in the journal.")
@@ -140,7 +140,7 @@ def _clean(facts: Facts) -> Action:
     last = facts.last
     if facts.unsent:
         if any(one.kind == "settled" for one in facts.attempts):
-            # Each approval is for one sending; what came of it was not sent, and a machine does not go on late.
+            # Each approval is for one sending. It was not sent, and a machine does not send it later.
             return _not_applied()
         rule = "row 3" if facts.unsent[-1].kind == "dns" else "row 4" if facts.unsent[-1].kind != "stale" else "law 6"
         return _send_when_due(facts, _budget(facts), rule, "The last attempt was not sent")

@@ -63,7 +63,7 @@ class Facts:
 
     @property
     def unknown(self) -> tuple[Attempt, ...]:
-        """The attempts whose effect nobody knows. A mark without outcome is one (law 1)."""
+        """The attempts with unknown effect. A started attempt without outcome is one (law 1)."""
         return tuple(one for one in self.attempts if one.verdict in (None, "unknown", "in_progress"))
 
     def may_have_arrived_before(self, attempt: Attempt) -> bool:
@@ -96,7 +96,7 @@ class Facts:
 
     @property
     def due(self) -> datetime:
-        """When the next dispatch may go out: after back-off and after what the provider asked for."""
+        """The time of the next attempt: after the back-off and the wait that the provider asked for."""
         last, n = self.last, len(self.dispatched) - 1
         if self.unsent:
             due = _after(self.unsent[-1], replay_window.compute_backoff(self.key, len(self.unsent) - 1))
@@ -134,7 +134,7 @@ class Facts:
         )
 
     def horizon_left(self, attempt: Attempt, at: Evidence | None = None) -> timedelta:
-        """What is left of the in-flight horizon of an attempt, now or when the evidence was asked; smaller reading.
+        """The rest of an attempt's in-flight horizon, now or when the evidence was asked; the smaller reading counts.
 
         It runs from the attempt's end where one was written, however long the call had taken.
         """

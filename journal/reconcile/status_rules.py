@@ -97,7 +97,7 @@ def decide_after_acceptance(facts: Facts, last: Attempt) -> Action:
 
 
 def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
-    """A Python tool raised after its mark. `replay` is what the key allows; its hold where it allows nothing."""
+    """The action after a Python tool raised. `replay` is the action that the key allows, or its hold."""
     if not facts.profile.asks:
         if facts.profile.keyed:
             return replay

@@ -76,7 +76,7 @@ class Journal:
             self._secrets.learn(self.store.read(requests.list_references))
             doubt = self.store.read(boots.find_doubt)
         except BaseException as error:
-            # Nobody gets this journal, so nobody could close it, and a second try would find it busy.
+            # The caller never receives this object, so it could not close it. A second try would find the journal busy.
             self.store.close(ended=f"exception: {type(error).__name__}")
             raise
 
@@ -147,10 +147,10 @@ class Journal:
             _log.info("recovered: %s", line)
         return report
 
-    # What the task, the server and the tests of this package use; not for handlers.
+    # For the task, the server and the tests of this package; not for handlers.
 
     def apply_inbox(self, report: RecoveryReport | None = None) -> RecoveryReport:
-        """Apply every message that waits; then do what it asks of this process."""
+        """Apply every waiting message; then do its work in this process."""
         report = report or RecoveryReport()
         for applied in self.take_messages(report):
             self.follow(applied, report)
@@ -201,7 +201,7 @@ class Journal:
         return task_id in self._open
 
     def context(self, mode: Any) -> SettleContext:
-        """What settling works with, in this mode."""
+        """The context of settling, in this mode."""
         return SettleContext(
             store=self.store,
             tools=self.tools,
@@ -229,7 +229,7 @@ class Journal:
             with boots.in_recovery():
                 drive(query_status(self.context("recover"), seen))
         except StepkeeperError:
-            return  # the hold it wrote says what is missing
+            return  # its hold names the missing part
         self.store.write(lambda tx: tasks.requeue_task(tx, task_id), sync=False)
 
     def _is_no_more(self, task_id: str) -> bool:
@@ -237,7 +237,7 @@ class Journal:
         return self.stopping or self.is_open(task_id)
 
     def runs_by_itself(self, task_id: str) -> bool:
-        """Whether a handler of this agent runs the task, or what it is a branch of."""
+        """Whether a handler of this agent runs the task or its root."""
         root = self.store.read(lambda tx: tasks.find_root(tx, task_id))
         return root is not None and root.handler in self.handlers and root.handler is not None
 

@@ -35,7 +35,7 @@ _ALL = 1_000_000
 _FULL_SECONDS = 5.0
 # A step that is due later than this is scheduled instead of slept for: another task takes the place (law 9).
 _SLEEP_IN_PLACE = timedelta(seconds=2)
-# How long handlers may finish the step they are in after SIGTERM; whatever is cut short is recovered.
+# After SIGTERM a handler may finish its step within this time. A step that is cut short is recovered.
 _GRACE_SECONDS = 4.0
 
 
@@ -87,18 +87,18 @@ class Server:
         self._journal.stopping = self._stopped = True
 
     def _recover(self) -> None:
-        """Note what the boots before left and no run is about to come by; messages about it come first."""
+        """Note the work that earlier boots left and that no run will do. Messages about it come first."""
         store = self._journal.store
         due = {task.task_id for task in store.read(lambda tx: tasks.list_due_tasks(tx, _ALL))}
         roots = [self._root(task_id) for task_id, _ in store.read(intents.list_unresolved)]
         for task_id in dict.fromkeys(roots):
-            # What was held by the time, the environment or the code of an earlier boot may be settled by this one.
+            # A step that an earlier boot held because of its clock, environment or code may be settled by this boot.
             if task_id not in due or not self._journal.runs_by_itself(task_id):
                 self._waiting.append((task_id, partial(self._journal.recover_task, task_id)))
 
     def _look(self) -> None:
         try:
-            # No message says so again: what was taken stays here until it is an errand.
+            # No message asks for this again, so the work stays listed here until it is an errand.
             self._taken += self._journal.take_messages()
             while self._taken:
                 self._waiting.append(self._errand(self._taken[0]))
@@ -136,7 +136,7 @@ class Server:
 
     def _errand(self, applied: Applied) -> tuple[str, Callable[[], object]]:
         root = self._root(applied.task_id or "")
-        # Where a run settles the step, the errand only asks, which may go on beside it.
+        # If a run settles the step, the errand only checks the status, which may go on beside the run.
         name = f"the status of {root}" if self._journal.runs_by_itself(root) else root
         return name, partial(self._journal.follow, applied, RecoveryReport())
 
@@ -167,7 +167,7 @@ class Server:
 def run_task(journal: Journal, row: TaskRow) -> None:
     """Settle what is open of a submitted task, run its handler once, and record how that ended.
 
-    Raises what kept the task from being settled or opened, and what kept its end from being recorded.
+    Raises the error that kept the task from being settled or opened, or its end from being recorded.
     """
     current = journal.store.read(lambda tx: tasks.find_task(tx, row.task_id))
     if current is None or current.status not in ("queued", "running", "waiting"):
@@ -177,18 +177,18 @@ def run_task(journal: Journal, row: TaskRow) -> None:
         reason = WaitReason("no_handler", detail=row.handler)
         journal.store.write(lambda tx: tasks.put_task_aside(tx, row.task_id, reason, None), sync=False)
         return
-    # What an older boot left of this task and its branches comes first, from the stored bytes, whatever the code says.
+    # The pending steps of older boots in this task and its branches come first, from their stored bytes.
     try:
         journal.recover_task(row.task_id)
     except Exception:
         raise
     except BaseException as error:
-        # What a tool's code does here counts like a handler's: it runs again after a pause that grows.
+        # An exit of a tool's code here counts like a handler's: the task runs again after a pause that grows.
         _leave(journal, journal.open_task(row.task_id), error)
         return
     arguments: dict[str, Any] = codec.loads(current.input_json or "{}")
     if inspect.iscoroutinefunction(function):
-        # How the handler ended is on disk by then; an exit in an asyncio task of its own leaves the loop once more.
+        # The handler's end is on disk by then. An exit in an asyncio task of its own leaves the loop once more.
         with contextlib.suppress(SystemExit, KeyboardInterrupt):
             event_loop.run_coroutine(_run_async(journal, row.task_id, function, arguments))
         return
@@ -223,7 +223,7 @@ def _leave(journal: Journal, task: Task, error: BaseException) -> None:
         _log.log(level, "task %s: %s", task.task_id, _secrets(journal).hide(str(one)))
     if len(ours) < len(causes):
         ended = "failed" if isinstance(error, Exception) and not ours else "was left unfinished"
-        # As text: a traceback shows what the handler's own errors say.
+        # As text, because a traceback would show the texts of the handler's own errors.
         _log.error("task %s %s\n%s", task.task_id, ended, _secrets(journal).traceback(error))
 
 

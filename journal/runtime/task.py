@@ -227,7 +227,7 @@ class Task:
 
     def _watched(self, steps: Program[T]) -> Program[T]:
         if self._left:
-            # An awaitable of this opening that nobody awaited in time: another opening may be at this step by now.
+            # The handler did not await this awaitable in time. Another run of the task may be at this step by now.
             raise TaskClosed(
                 f"Task {self.task_id}: it was left before this step began; nothing was called.",
                 hint="Await each step inside the task's `with`.",

@@ -42,12 +42,12 @@ def _end(tx: Transaction, task_run: TaskRun, cause: BaseException | None, stored
     causes = leaves(cause)
     if any(isinstance(one, TaskCancelled) for one in causes):
         return "cancelled"
-    # Of a group one that waits is enough: a failure beside it says nothing about the step that waits.
+    # In a group, one waiting error is enough: a failure beside it says nothing about the waiting step.
     waits = [wait for one in causes if (wait := _wait(tx, task_run, one)) is not None]
     if waits:
         reason, until = min(waits, key=_soonest)
         if until is None:
-            # What waits for a decision hides no intent of another branch, which needs none.
+            # A step that waits for a decision must not hide an intent of another branch that needs no decision.
             intent = tasks.find_pending_step(tx, task_id, intents_only=True)
             until = None if intent is None else _by_itself(tx, *intent[2:])
         tasks.put_task_aside(tx, task_id, reason, until)
@@ -68,7 +68,7 @@ def _end(tx: Transaction, task_run: TaskRun, cause: BaseException | None, stored
 def _wait(tx: Transaction, task_run: TaskRun, cause: BaseException) -> _Wait | None:
     """Why the task waits and until when; None for what ends it."""
     if isinstance(cause, StepHeld):
-        # Decided, perhaps, while a sibling of the step, or what it is a branch of, was still running.
+        # A person may have decided while a sibling or the parent was still running.
         until = None if steps.is_held(tx, cause.task_id, cause.step_index) else clock.wall()
         if cause.reason == "clock_suspect":
             until = _caught_up(tx)
@@ -96,13 +96,13 @@ def _by_itself(tx: Transaction, hold_reason: str | None, due: str | None) -> dat
 
 
 def _caught_up(tx: Transaction) -> datetime:
-    """When the time has caught up with the journal: nobody need decide what a clock holds that went back."""
+    """The time when the clock has caught up with the journal. A step that only the clock holds needs no person."""
     return clock.parse(max(tx.newest, tx.now))
 
 
 def _interruption(tx: Transaction, task_run: TaskRun, cause: BaseException) -> _Wait:
     task = tasks.find_task(tx, task_run.task_id)
-    # A branch is run by what it is a branch of, at no time of its own.
+    # The parent runs a branch, so a branch has no due time of its own.
     is_root = task is None or task.parent_id is None
     if task_run.context.stopping():
         return WaitReason("interrupted"), clock.wall() if is_root else None
@@ -111,6 +111,6 @@ def _interruption(tx: Transaction, task_run: TaskRun, cause: BaseException) -> _
 
 
 def _soonest(wait: _Wait) -> tuple[bool, datetime, bool]:
-    # What has no time of its own waits for a decision; new code or a new environment may come before one.
+    # A wait without a due time needs a decision; new code or a new environment may come earlier.
     reason, until = wait
     return until is None, until or _NEVER, reason.kind == "held"

@@ -22,12 +22,12 @@ class Hands:
 
     @property
     def busy(self) -> int:
-        """How many are at work."""
+        """The number of threads at work."""
         return len(self._threads)
 
     @property
     def free(self) -> int:
-        """How many more there may be."""
+        """The number of threads that may still be started."""
         return self._limit - len(self._threads)
 
     def has(self, name: str) -> bool:
@@ -53,7 +53,7 @@ class Hands:
         try:
             work()
         except BaseException as error:
-            # A thread that SystemExit leaves says nothing by itself.
+            # A thread that SystemExit ends prints nothing by itself.
             self._failed(name, error)
         finally:
             self._threads.pop(name, None)

@@ -45,7 +45,7 @@ class SettleContext:
     """What settling works with.
 
     `mode` "task" is a run of the handler and may sleep. "recover" runs no tool code but `status=` and keyed replays.
-    "visit" is a writer that is not the agent: it leaves to the agent what only the agent can do.
+    "visit" is a writer that is not the agent: it leaves the work that needs the agent to the agent.
     """
 
     store: Store

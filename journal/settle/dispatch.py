@@ -42,7 +42,7 @@ class Intent:
 
 
 def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, mark: Mark) -> Program[str | None]:
-    """Send what the mark announced and record its outcome; returns the output's text when the step is committed.
+    """Send the marked attempt and record its outcome; returns the output's text when the step is committed.
 
     A kill anywhere in here leaves a mark without outcome: unknown.
     """
@@ -63,7 +63,7 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
     except GeneratorExit:
         raise
     except BaseException as error:
-        # An interrupt is no outcome of the step: what the call did stays unknown, unless it was not made at all.
+        # An interrupt is no outcome of the step: the outcome stays unknown, unless the call was not made.
         cut = _cut_short(error)
         nothing = secrets.stored(None)
         yield Write(store, lambda tx: record(tx, intent, mark, cut, nothing, secrets), sync=True, outcome=True)

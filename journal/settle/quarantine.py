@@ -13,14 +13,14 @@ from journal.models import Step
 from journal.settle.context import QUARANTINE_STARTS, SettleContext, waiting
 
 _POLL = timedelta(seconds=0.1)
-# Past it a suspect runs beside the one before it: one that hangs must not stop the others for good.
+# After this time a suspect runs beside the one before it, because a suspect that hangs must not stop the others.
 _LONGEST_WAIT = timedelta(seconds=60)
 
 
 def take_turn(context: SettleContext, step: Step, deaths: int) -> Program[AbstractContextManager[None]]:
     """Wait until no other suspect runs in this process and return what keeps it so, for a `with`.
 
-    A step that ended fewer than two times with its process waits for nobody. Raises StepWaiting where the process is
+    A step that ended fewer than two times with its process does not wait. Raises StepWaiting where the process is
     stopping: the step is not begun.
     """
     if deaths < QUARANTINE_STARTS - 1:

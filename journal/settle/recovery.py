@@ -28,7 +28,7 @@ _log = logging.getLogger("journal")
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What recovery did, as counts and sentences. `model_calls` is always 0: recovery has no way to make one."""
+    """The work of a recovery, as counts and sentences. `model_calls` is always 0: recovery has no way to make one."""
 
     settled: int = 0
     held: int = 0
@@ -40,7 +40,7 @@ class RecoveryReport:
 
 
 def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: RecoveryReport) -> list[Applied]:
-    """Apply every waiting message once, oldest first; what is no message is set aside under `.refused`.
+    """Apply every waiting message once, oldest first. A file that is no message is set aside under `.refused`.
 
     Raises sqlite3.Error where not even the first can be written; else what could be is returned, and the others wait.
     """
@@ -57,7 +57,7 @@ def apply_messages(store: Store, *, agent: str, secrets: Secrets, report: Recove
         except sqlite3.Error as error:
             if not found:
                 raise
-            # What was applied asks something of this process, and no file is left to say so again.
+            # The applied message needs work of this process, and no file is left to say so again.
             report.lines.append(f"message {message.path.name}: not applied yet: {error}")
             _log.warning("%s", report.lines[-1])
             break
@@ -118,7 +118,7 @@ def _recover_step(context: SettleContext, task_id: str, index: int, report: Reco
         report.left += 1
         report.lines.append(f"{name}: left to its agent: {error.message}")
         if context.mode == "recover":
-            # What is left is its tool's to run: its task must not wait for anybody else.
+            # The rest needs the agent's tool, so the task must not wait for another process.
             context.store.write(lambda tx: tasks.requeue_task(tx, task_id), sync=False)
     else:
         report.settled += 1
@@ -135,7 +135,7 @@ def _put_off(tx: Transaction, task_id: str, index: int, until: datetime) -> None
 
 
 def _look_again(tx: Transaction, task_id: str, index: int) -> None:
-    """Have what a clock holds that went back decided anew, by nobody, once the time has caught up."""
+    """Have steps that only the clock holds decided anew, without a person, once the time has caught up."""
     until = clock.parse(max(tx.newest, tx.now))
     _put_off(tx, task_id, index, until)
     root = tasks.find_root(tx, task_id)

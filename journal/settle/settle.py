@@ -31,7 +31,7 @@ from journal.store.transaction import Transaction
 
 # A clock that was set back by no more than this, as time services do, is waited for.
 _SET_BACK = timedelta(seconds=1)
-# What is held so is held under any profile.
+# These holds do not depend on the profile.
 _PLAIN_HOLDS = ("clock_suspect", "restored_copy", "key_seen_before", "quarantined", "not_applied")
 
 
@@ -83,7 +83,7 @@ def _judge(seen: IntentSnapshot) -> Action:
 
 
 def _deaths(seen: IntentSnapshot) -> int:
-    """How many dispatches ended with their process."""
+    """The number of attempts that ended with their process."""
     return sum(attempt.verdict is None and attempt.boot < seen.now.boot for attempt in seen.attempts)
 
 
@@ -135,7 +135,7 @@ def _mark(tx: Transaction, seen: IntentSnapshot, environ: Mapping[str, str]) -> 
     fresh = load_intent(tx, step.task_id, step.step_index)
     decision = fresh.step.decision
     if decision != step.decision:
-        # Decided, or expired, since it was looked at: late is never, and what was not seen is looked at first.
+        # A person decided, or a decision expired, since the intent was loaded. Load it again before anything is sent.
         decisions.expire_approvals(tx, step.task_id, step.step_index)
         return None
     if not isinstance(_judge(fresh), Send):
@@ -149,7 +149,7 @@ def _mark(tx: Transaction, seen: IntentSnapshot, environ: Mapping[str, str]) -> 
         decision_id=None if decision is None else decision.message_id,
     )
     if fresh.made is not None:
-        # Where it goes now, not where it was made to go, is what a later replay must not leave.
+        # A later replay must keep to the address of this sending, not to the address at which the request was made.
         requests.note_sent_marks(
             tx, mark.task_id, mark.step_index, mark.attempt, frozen_request.new_marks(fresh.made, environ)
         )

@@ -68,7 +68,7 @@ def _query(context: SettleContext, seen: IntentSnapshot, *, by_tool: bool) -> Pr
 
 
 def newest_dispatch(attempts: Sequence[Attempt]) -> int:
-    """The number of the newest attempt that may have arrived, which is what a status answer is about; 0 for none."""
+    """The number of the newest attempt that may have arrived; a status check is about it. 0 if there is none."""
     return max((attempt.attempt for attempt in attempts if attempt.verdict != "not_sent"), default=0)
 
 

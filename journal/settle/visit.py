@@ -26,7 +26,7 @@ from journal.writer_lock import WAIT_SECONDS
 _ROUNDS = 1000
 # A visitor begins nothing more after this long: it gives the lock back within 5 s of its last write.
 _VISIT_SECONDS = 1.0
-# Then it stays away for a while: whoever waits for the lock looks every 50 ms.
+# Then it frees the lock for a while: a process that waits for the lock looks every 50 ms.
 _AWAY_SECONDS = 0.2
 
 
@@ -55,7 +55,7 @@ def reconcile_file(
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """What one taking of the lock left: steps whose provider is asked next, and steps it did not come to."""
+    """The rest after one hold of the lock: steps whose status is checked next, and steps that had no turn."""
 
     asking: list[IntentSnapshot]
     later: list[tuple[str, int]]

@@ -12,7 +12,7 @@ from journal.errors import InvalidArguments
 from journal.models import Step
 from journal.store.sql.steps import NewStep
 
-# What the stored failure of a refused call is.
+# The stored failure of a refused call.
 _REFUSAL = "journal.errors.InvalidArguments"
 _SHOWN = 60
 _MISSING = object()
@@ -54,7 +54,7 @@ def find_difference(
     stored_arguments = codec.loads(step.arguments_json or "{}")
     arguments = codec.loads(new.arguments_json)
     if not registered and isinstance(stored_arguments, dict) and isinstance(arguments, dict):
-        # What the call does not give was a default of the tool that is gone.
+        # A missing argument was a default of the tool that no longer exists.
         stored_arguments = {name: value for name, value in stored_arguments.items() if name in arguments}
     for name, value in defaults.items():
         if name in arguments and name not in stored_arguments and _equals_default(arguments[name], value):

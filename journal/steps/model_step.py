@@ -185,7 +185,7 @@ def _close_unknown(tx: Transaction, new: steps.NewStep, number: int, why: str) -
 
 def _reply(stored: Any) -> Reply:
     if not isinstance(stored, dict) or "content" not in stored:
-        # A reply too odd or too large to be kept (its stub), or what an operator put in its place.
+        # A reply too odd or too large to be stored (its stub), or the output that an operator gave instead.
         return Reply(stored)
     return Reply(**{**stored, "calls": tuple(stored.get("calls") or ())})
 

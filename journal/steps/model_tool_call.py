@@ -56,7 +56,7 @@ def _refused_step(
     )
 
     def hide_credentials(step: Step) -> Step:
-        # What became a credential since is hidden in the text to be stored, and not in the stored one.
+        # A value that became a credential later is hidden in new text, but not in the stored text.
         return replace(step, arguments_json=context.secrets.hide_json(step.arguments_json or "{}"))
 
     resumed = yield from resume_step(task_run, context, new, registered=tool is not None, shown=hide_credentials)

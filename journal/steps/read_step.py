@@ -91,7 +91,7 @@ def fail(task_run: TaskRun, new: steps.NewStep, error_json: str, cause: BaseExce
 
 
 def decided(task_run: TaskRun, task_id: str, index: int) -> Program[Any]:
-    """What the journal holds of a step that an operator ended while it ran: what a resume gives too."""
+    """The outcome of a step that an operator ended while it ran. A resume gives the same."""
     step: Step = yield Read(task_run.context.store, lambda tx: steps.find_step(tx, task_id, index))
     return settled_outcome(task_run, step)
 
@@ -131,7 +131,7 @@ def _wait(task_run: TaskRun, step: Step, until: datetime, deadline: datetime) ->
     """Sleep until the step is due; False where somebody ended it meanwhile. Past the deadline it is put off."""
     context = task_run.context
     while True:
-        # Read first: what is decided after it ends the sleep.
+        # Read first, so that a decision after the read ends the sleep.
         woken = _woken(task_run, context.epoch())
         now: Step = yield Read(context.store, lambda tx: steps.find_step(tx, step.task_id, step.step_index))
         if now.status != "pending":

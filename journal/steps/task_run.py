@@ -29,7 +29,7 @@ class TaskRun:
     is_closed: Callable[[], bool] = field(default=lambda: False)
 
     def begin(self, tx: Transaction) -> None:
-        """What every first write of a step does: refuse a cancelled task, note how far the journal served."""
+        """The beginning of every first write of a step: refuse a cancelled task, note how far the journal served."""
         task = tasks.require_uncancelled(tx, self.task_id)
         if task is not None and task.status in ("completed", "failed"):
             tasks.reopen_task(tx, self.task_id)
@@ -43,7 +43,7 @@ class TaskRun:
 
 
 def stored_outcome(task_run: TaskRun, step: Step) -> Any:
-    """What an ended step gives its caller: the output, or its stored error raised."""
+    """The result of an ended step: its output, or its stored error raised."""
     what = f"Step {step.step_index} of {step.task_id} ({step.tool_name})"
     task_run.served_through = max(task_run.served_through, step.step_index)
     if step.status == "failed":

@@ -27,7 +27,7 @@ def tool_step(task_run: TaskRun, tool: Tool, index: int, text: str) -> Program[A
     `text` is the canonical text of the arguments. Each call gets values read from it: what the call changes in place
     is seen by nobody, as on a resume.
     """
-    # The tool at hand may be none of the journal's own: a script need not register what it runs.
+    # The journal may not know this tool: a script need not register its tools.
     context = task_run.context
     if tool.name not in context.tools:
         context = replace(context, tools={**context.tools, tool.name: tool})
