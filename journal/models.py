@@ -186,6 +186,7 @@ class Step:
     starts: int = 0
     hold_reason: str | None = None
     hold_detail: str | None = None
+    prompt_hashes: str | None = None  # of a long prompt: where another one differs from it first
     hold_parameter: str | None = None  # of a diverged step: the parameter that differs, or `tool`
     next_attempt_at: datetime | None = None
     boot: int | None = None

@@ -19,6 +19,7 @@ CREATE TABLE agent_step_journal (
     hold_reason TEXT,
     hold_detail TEXT,
     hold_parameter TEXT,
+    prompt_hashes TEXT,
     next_attempt_at TEXT,
     boot INTEGER NOT NULL,
     revision INTEGER NOT NULL,

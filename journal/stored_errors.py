@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from journal.codec import escaped
-from journal.errors import StepAbandoned, StepFailed
+from journal.errors import StepAbandoned, StepFailed, leaves
 from journal.models import describe_answer
 
 _CHAIN_LIMIT = 10
@@ -14,15 +15,25 @@ _TEXT_LIMIT = 4000
 
 
 def dump_error(error: BaseException, *, hide: Callable[[str], str]) -> str:
-    """Type, message and chain of an exception as strict JSON, each text as `hide` leaves it."""
-    chain: list[str] = []
-    seen = {id(error)}
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    while cause is not None and id(cause) not in seen and len(chain) < _CHAIN_LIMIT:
-        seen.add(id(cause))
-        chain.append(f"{_name(cause)}: {error_text(cause, hide=hide)}")
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    """Type, message and chain of an exception as strict JSON, each text as `hide` leaves it.
+
+    The chain is what caused it, outermost first. Of a group, in the chain too, every error in it is named.
+    """
+    chain = [_named(cause, hide) for cause in islice(_causes(error, {id(error)}), _CHAIN_LIMIT)]
     return dump_failure(_name(error), error_text(error, hide=hide), chain)
+
+
+def _causes(error: BaseException, seen: set[int]) -> Iterator[BaseException]:
+    for one in (error, *(leaf for leaf in leaves(error) if leaf is not error)):
+        cause = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        if cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            yield cause
+            yield from _causes(cause, seen)
+
+
+def _named(error: BaseException, hide: Callable[[str], str]) -> str:
+    return f"{_name(error)}: {error_text(error, hide=hide)}"
 
 
 def dump_failure(type_name: str, message: str, chain: list[str] | None = None) -> str:
@@ -53,6 +64,11 @@ def describe_failure(error_json: str | None) -> tuple[str, str]:
     return str(stored.get("type") or ""), str(stored.get("message") or "")
 
 
+def describe_error(error_json: str | None) -> str:
+    """Type and message of a stored failure on one line, for people."""
+    return ": ".join(filter(None, describe_failure(error_json)))
+
+
 def load_step_abandoned(error_json: str | None, what: str) -> StepAbandoned:
     """The StepAbandoned an ended step stands for."""
     stored = json.loads(error_json) if error_json else {}
@@ -66,7 +82,10 @@ def _name(error: BaseException) -> str:
 
 
 def error_text(error: BaseException, *, hide: Callable[[str], str]) -> str:
-    """The error's own text, fit to be stored."""
+    """The error's own text, fit to be stored; a group's with the errors in it."""
+    if isinstance(error, BaseExceptionGroup):
+        members = [_named(leaf, hide) for leaf in leaves(error)[:_CHAIN_LIMIT]]
+        return f"{hide(escaped(error.message))}: {'; '.join(members)}"[:_TEXT_LIMIT]
     try:
         text = str(error)
     except Exception as second:

@@ -56,7 +56,7 @@ def waits(task: TaskRow) -> str:
 
 def failure(task: TaskRow) -> str:
     """Type and message of what failed a task."""
-    return ": ".join(filter(None, stored_errors.describe_failure(task.error_json)))
+    return stored_errors.describe_error(task.error_json)
 
 
 def _run(run: Run, boot: Boot | None, now: datetime) -> str:

@@ -8,6 +8,7 @@ import re
 import threading
 import traceback
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -17,6 +18,8 @@ from journal.request import ref_in, split_refs
 
 # Shorter values stand in ordinary text by chance; replacing them would only destroy an output.
 _SHORTEST = 6
+
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 
 
 class Secrets:
@@ -87,6 +90,12 @@ class Secrets:
 
     def cause(self, error: BaseException) -> BaseException | None:
         """The error, to be chained to another one; None where its traceback would show a credential."""
+        first = error.__traceback__
+        while first is not None and first.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            first = first.tb_next
+        if first is not None:
+            # What a person reads begins with their own code, not with the runtime's.
+            error = error.with_traceback(first)
         shown = "".join(traceback.format_exception(error))
         return error if self.hide(shown) == shown else None
 

@@ -14,7 +14,15 @@ from journal.reader.untrusted_row import UntrustedRow
 
 T = TypeVar("T")
 # Columns of any length: lists never select them.
-PAYLOADS: Final = ("arguments_json", "output_json", "error_json", "drift_json", "input_json", "raw_usage")
+PAYLOADS: Final = (
+    "prompt_hashes",
+    "arguments_json",
+    "output_json",
+    "error_json",
+    "drift_json",
+    "input_json",
+    "raw_usage",
+)
 # Fields that readers put together: no table has a column of their name.
 _DERIVED: Final = ("odd", "decision", "replayable", "replayable_reason", "previewed", "derived", "steps", "pending")
 # The whole numbers that stand for a missing one, where that is not 0.

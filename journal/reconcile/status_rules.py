@@ -13,6 +13,7 @@ from journal.reconcile.replay_window import WindowCheck
 RAISED = "the tool raised"
 # A question changes nothing, so it is repeated more readily than a dispatch.
 _POLL_CAP = timedelta(seconds=60)
+_DETAIL_CHARACTERS = 500
 
 
 def row_of(last: Attempt) -> str:
@@ -101,7 +102,7 @@ def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
     if not facts.profile.asks:
         if facts.profile.keyed:
             return replay
-        return Hold("unknown_outcome", RAISED, "The tool raised and may have acted before. It has no status check.")
+        return Hold("unknown_outcome", RAISED, f"{_raised(last)} It may have acted before, and has no status check.")
     if not facts.counted:
         return Query(RAISED, "The tool raised and may have acted before, so the status is queried.")
     newest = facts.counted[-1]
@@ -117,10 +118,14 @@ def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
             return Fail(last, RAISED, "The tool raised, and the status query found that nothing was done.")
         return _until_horizon(facts, newest_unknown)
     if newest.answer == "absent":
-        return Hold("absent_not_proven", RAISED, "The tool raised. The status query finds nothing but cannot prove it.")
+        return Hold("absent_not_proven", RAISED, f"{_raised(last)} The status query finds nothing but cannot prove it.")
     return ask_while_silent(facts) or Hold(
-        "status_gave_nothing", RAISED, "The tool raised, and the status query gave no answer."
+        "status_gave_nothing", RAISED, f"{_raised(last)} The status query gave no answer."
     )
+
+
+def _raised(attempt: Attempt) -> str:
+    return f"The tool raised {attempt.detail[:_DETAIL_CHARACTERS]}."
 
 
 def ask_while_silent(facts: Facts) -> Action | None:

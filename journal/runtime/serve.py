@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from journal import codec, event_loop
-from journal.errors import JournalFailed, StepkeeperError, StepUnwritten, leaves
+from journal.errors import JournalFailed, StepHeld, StepkeeperError, StepUnwritten, leaves
 from journal.http.secrets import Secrets
 from journal.inbox.apply import Applied
 from journal.models import TaskRow, WaitReason
@@ -219,7 +219,9 @@ def _leave(journal: Journal, task: Task, error: BaseException) -> None:
             raise one
     ours = [one for one in causes if isinstance(one, StepkeeperError | Interrupted)]
     for one in ours:
-        level = logging.WARNING if isinstance(one, StepUnwritten) else logging.INFO
+        # A person reads why a tool raised without raising the level of the log.
+        told = isinstance(one, StepUnwritten | StepHeld) or one.__cause__ is not None
+        level = logging.WARNING if told else logging.INFO
         _log.log(level, "task %s: %s", task.task_id, _secrets(journal).hide(str(one)))
     if len(ours) < len(causes):
         ended = "failed" if isinstance(error, Exception) and not ours else "was left unfinished"

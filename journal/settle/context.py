@@ -142,10 +142,18 @@ def _misfit(tool: Tool, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def hold(context: SettleContext, step: Step, reason: str, why: str, *, arrived: bool = True) -> Program[None]:
+def hold(
+    context: SettleContext,
+    step: Step,
+    reason: str,
+    why: str,
+    *,
+    arrived: bool = True,
+    cause: BaseException | None = None,
+) -> Program[None]:
     """Hold the step, expire its overdue approvals, and raise StepHeld or OutcomeUnknown.
 
-    `arrived`: whether an attempt may have arrived. If none may have, no outcome is unknown.
+    `arrived`: whether an attempt may have arrived. If none may have, no outcome is unknown. `cause`: what it raised.
     """
 
     def put_aside(tx: Transaction) -> None:
@@ -159,14 +167,15 @@ def hold(context: SettleContext, step: Step, reason: str, why: str, *, arrived: 
         task_id=step.task_id,
         step_index=step.step_index,
         reason=reason,
-        hint="Decide it on the dashboard's pending page.",
-    )
+        hint="Decide it on the dashboard's pending page, or with python -m journal decide.",
+    ) from cause
 
 
-def waiting(step: Step, until: datetime) -> StepWaiting:
-    """The error of a step that is due later."""
+def waiting(step: Step, until: datetime, raised: Attempt | None = None) -> StepWaiting:
+    """The error of a step that is due later. `raised`: its newest attempt, where its tool raised."""
+    why = f" The tool raised {raised.detail}." if raised is not None else ""
     return StepWaiting(
-        f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is due again at {clock.text(until)}.",
+        f"Step {step.step_index} of {step.task_id} ({step.tool_name}) is due again at {clock.text(until)}.{why}",
         task_id=step.task_id,
         step_index=step.step_index,
         until=until,

@@ -41,17 +41,26 @@ class Intent:
         return not (dedupes or self.profile.asks)
 
 
-def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, mark: Mark) -> Program[str | None]:
-    """Send the marked attempt and record its outcome; returns the output's text when the step is committed.
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What one dispatch brought: the output's text where the step is committed, or what the tool raised."""
+
+    text: str | None = None
+    raised: BaseException | None = None
+
+
+def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, mark: Mark) -> Program[Dispatched]:
+    """Send the marked attempt and record its outcome.
 
     A kill anywhere in here leaves a mark without outcome: unknown.
     """
+    raised: BaseException | None = None
     try:
         if intent.request is not None:
             outcome: Outcome = yield Invoke(lambda: _send_request(store, secrets, intent, mark))
         else:
             assert tool is not None
-            outcome = yield from _run_tool(store, secrets, tool, intent, mark)
+            outcome, raised = yield from _run_tool(store, secrets, tool, intent, mark)
         # The tool's own types are read here: while the store is held, code that hangs would hold up every step.
         output = secrets.stored(outcome.output)
         last = Write(
@@ -69,7 +78,7 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
         yield Write(store, lambda tx: record(tx, intent, mark, cut, nothing, secrets), sync=True, outcome=True)
         raise
     text: str | None = yield last
-    return text
+    return Dispatched(text, raised)
 
 
 def record(
@@ -155,10 +164,12 @@ def _begin_sending(store: Store, mark: Mark) -> str | None:
     return stale(store, mark) or note() or stale(store, mark)
 
 
-def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: Mark) -> Program[Outcome]:
+def _run_tool(
+    store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: Mark
+) -> Program[tuple[Outcome, BaseException | None]]:
     reason = stale(store, mark)
     if reason is not None:
-        return Outcome(verdict="not_sent", kind="stale", detail=reason)
+        return Outcome(verdict="not_sent", kind="stale", detail=reason), None
     step = intent.step
     assert step.idempotency_key is not None
     assert step.arguments_json is not None
@@ -167,10 +178,10 @@ def _run_tool(store: Store, secrets: Secrets, tool: Tool, intent: Intent, mark: 
     try:
         value = yield Invoke(lambda: tool.invoke(arguments, call), blocking=not tool.is_async)
     except NoEffect as error:
-        return _failed(stored_errors.dump_error(error, hide=secrets.hide), verdict="no_effect", kind="rejected")
+        return _failed(error, secrets, verdict="no_effect", kind="rejected")
     except Exception as error:
-        return _failed(stored_errors.dump_error(error, hide=secrets.hide), verdict="unknown", kind="raised")
-    return Outcome(verdict="applied", kind="accepted", output=value, has_output=True)
+        return _failed(error, secrets, verdict="unknown", kind="raised")
+    return Outcome(verdict="applied", kind="accepted", output=value, has_output=True), None
 
 
 def _cut_short(error: BaseException) -> Outcome:
@@ -179,14 +190,10 @@ def _cut_short(error: BaseException) -> Outcome:
     return Outcome(verdict="unknown", kind="no_outcome", detail=f"interrupted: {type(error).__name__}")
 
 
-def _failed(stored: str, *, verdict: Any, kind: Any) -> Outcome:
-    return Outcome(
-        verdict=verdict,
-        kind=kind,
-        detail=codec.loads(stored)["message"],
-        output=codec.loads(stored),
-        has_output=True,
-    )
+def _failed(error: Exception, secrets: Secrets, *, verdict: Any, kind: Any) -> tuple[Outcome, BaseException | None]:
+    stored = stored_errors.dump_error(error, hide=secrets.hide)
+    detail, output = stored_errors.describe_error(stored), codec.loads(stored)
+    return Outcome(verdict=verdict, kind=kind, detail=detail, output=output, has_output=True), secrets.cause(error)
 
 
 def stale(store: Store, mark: Mark) -> str | None:

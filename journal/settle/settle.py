@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from journal import clock, stored_errors
 from journal.effects import Program, Read, Sleep, Write
+from journal.errors import StepFailed
 from journal.http import frozen_request
 from journal.http.secrets import Secrets
 from journal.models import Attempt, Step
@@ -35,8 +36,10 @@ _SET_BACK = timedelta(seconds=1)
 _PLAIN_HOLDS = ("clock_suspect", "restored_copy", "key_seen_before", "quarantined", "not_applied")
 
 
-def settle_step(context: SettleContext, task_id: str, step_index: int) -> Program[Step]:
-    """Bring a pending mutating step to an end and return it.
+def settle_step(
+    context: SettleContext, task_id: str, step_index: int, *, raised: BaseException | None = None
+) -> Program[Step]:
+    """Bring a pending mutating step to an end and return it. `raised` is what its tool raised in this process.
 
     Raises StepHeld or OutcomeUnknown when a person must decide, StepWaiting when it is due later, TaskCancelled where
     it would have been sent, NotHere and AskFirst (see there). Calls no model.
@@ -51,7 +54,7 @@ def settle_step(context: SettleContext, task_id: str, step_index: int) -> Progra
         if newest is not None and timedelta(0) < newest - seen.now.moment.wall <= _SET_BACK:
             yield from _catch_up(context, seen.step, newest)
             continue
-        yield from _act(context, seen, _judge(seen), deadline, woken)
+        raised = (yield from _act(context, seen, _judge(seen), deadline, woken, raised)) or raised
 
 
 def _catch_up(context: SettleContext, step: Step, newest: datetime) -> Program[None]:
@@ -88,20 +91,25 @@ def _deaths(seen: IntentSnapshot) -> int:
 
 
 def _act(
-    context: SettleContext, seen: IntentSnapshot, action: Action, deadline: datetime, woken: Callable[[], bool]
-) -> Program[None]:
-    """Do the one thing that was decided."""
+    context: SettleContext,
+    seen: IntentSnapshot,
+    action: Action,
+    deadline: datetime,
+    woken: Callable[[], bool],
+    raised: BaseException | None,
+) -> Program[BaseException | None]:
+    """Do the one thing that was decided; returns what the tool raised now."""
     step, store = seen.step, context.store
     task_id, index = step.task_id, step.step_index
     match action:
         case Send():
-            yield from _send(context, seen)
+            return (yield from _send(context, seen))
         case Query():
             yield from query_status(context, seen)
         case Wait(until=until):
             yield Write(store, lambda tx: steps.schedule_step(tx, task_id, index, until))
             if context.mode != "task" or until > deadline or context.stopping():
-                raise waiting(step, until)
+                raise waiting(step, until, _raised_last(seen)) from raised or _stored_raise(seen)
             yield Sleep(until, woken)
         case Adopt():
             yield Write(store, lambda tx: _adopt(tx, step, action, context.secrets), outcome=True)
@@ -109,10 +117,25 @@ def _act(
             yield Write(store, lambda tx: steps.end_step(tx, task_id, index, "failed", failure_of(attempt, step)))
         case Hold(reason=reason, why=why):
             arrived = any(attempt.verdict != "not_sent" for attempt in seen.attempts)
-            yield from hold(context, step, reason, why, arrived=arrived)
+            yield from hold(context, step, reason, why, arrived=arrived, cause=raised or _stored_raise(seen))
+    return None
 
 
-def _send(context: SettleContext, seen: IntentSnapshot) -> Program[None]:
+def _raised_last(seen: IntentSnapshot) -> Attempt | None:
+    """The newest attempt, where its tool raised."""
+    last = seen.attempts[-1] if seen.attempts else None
+    return last if last is not None and last.kind == "raised" else None
+
+
+def _stored_raise(seen: IntentSnapshot) -> StepFailed | None:
+    """What the tool raised in an earlier process, as it is stored."""
+    last, step = _raised_last(seen), seen.step
+    if last is None:
+        return None
+    return stored_errors.load_step_failed(last.output_json, f"Step {step.step_index} of {step.task_id}, last attempt")
+
+
+def _send(context: SettleContext, seen: IntentSnapshot) -> Program[BaseException | None]:
     step, intent = seen.step, seen.intent
     obstacle = _obstacle(context, seen)
     if obstacle is not None:
@@ -124,8 +147,10 @@ def _send(context: SettleContext, seen: IntentSnapshot) -> Program[None]:
         raise NotHere(f"Step {step.step_index} of {step.task_id}: its tool runs again when its task runs.")
     with (yield from take_turn(context, step, 0 if intent.request is not None else _deaths(seen))):
         mark: Mark | None = yield Write(context.store, lambda tx: _mark(tx, seen, context.secrets.environ), sync=True)
-        if mark is not None:
-            yield from dispatch(context.store, context.secrets, context.tools.get(step.tool_name), intent, mark)
+        if mark is None:
+            return None
+        tool = context.tools.get(step.tool_name)
+        return (yield from dispatch(context.store, context.secrets, tool, intent, mark)).raised
 
 
 def _mark(tx: Transaction, seen: IntentSnapshot, environ: Mapping[str, str]) -> Mark | None:

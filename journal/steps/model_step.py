@@ -14,6 +14,7 @@ from journal.effects import Invoke, Program, Read, Sleep, Write
 from journal.errors import InvalidArguments, StepWaiting
 from journal.http.secrets import Secrets
 from journal.reply import Reply, store_calls
+from journal.steps.divergence import hash_pieces
 from journal.steps.read_step import decided, fail, repeat_step
 from journal.steps.resume import resume_step
 from journal.steps.task_run import TaskRun
@@ -108,6 +109,8 @@ def _new_step(task_run: TaskRun, function: Callable[..., Any], index: int, promp
         effect="model",
         key=ids.step_key(task_run.task_id, index, text),
         arguments_json=text,
+        prompt=prompt,
+        prompt_hashes=hash_pieces(prompt) if len(prompt) > _PREVIEW_CHARACTERS else None,
     )
 
 

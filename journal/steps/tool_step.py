@@ -11,7 +11,7 @@ from journal.http import frozen_request
 from journal.models import Step
 from journal.providers.parse import python_profile
 from journal.settle.context import SettleContext
-from journal.settle.dispatch import Intent, dispatch
+from journal.settle.dispatch import Dispatched, Intent, dispatch
 from journal.settle.settle import settle_step
 from journal.steps.read_step import read, repeat_step
 from journal.steps.resume import resume_step
@@ -99,9 +99,10 @@ def _first_dispatch(task_run: TaskRun, context: SettleContext, tool: Tool, new: 
     mark, step = yield Write(context.store, begin, sync=True)
     assert new.profile is not None
     intent = Intent(step=step, profile=new.profile, request=new.request)
+    sent = Dispatched()
     if mark is not None:
-        text = yield from dispatch(context.store, context.secrets, tool, intent, mark)
-        if text is not None:
-            return codec.loads(text)
-    settled = yield from settle_step(context, new.task_id, new.step_index)
+        sent = yield from dispatch(context.store, context.secrets, tool, intent, mark)
+        if sent.text is not None:
+            return codec.loads(sent.text)
+    settled = yield from settle_step(context, new.task_id, new.step_index, raised=sent.raised)
     return settled_outcome(task_run, settled)

@@ -117,13 +117,13 @@ def test_two_approvals_of_one_dispatch_are_one_effect(scene):
         ({"payload_sha256": "0" * 64}, "the payload is not the one that was shown"),
         ({"key": "0" * 64}, "the key is not the one that was shown"),
         ({"dispatches": 0}, "it was dispatched again meanwhile"),
-        ({"expires_at": "2026-01-01T00:00:00.000000Z"}, "it expired at"),
+        ({"expires_at": "2026-01-01T00:00:00.000000Z"}, "its time was over"),
     ],
 )
 def test_a_decision_bound_to_anything_else_is_refused(scene, wrong, why):
     held_by_a_living_agent(scene)
     message_id = scene.decide("replay", "t", 1, **wrong)
-    assert why in decided(scene, message_id)["outcome"]
+    assert why in decided(scene, message_id)["outcome_detail"]
     assert hold_reason(scene.journal, "t", 1) == "no_key_no_status"
     assert scene.hook.requests() == []
 

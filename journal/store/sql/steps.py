@@ -24,7 +24,7 @@ _COLUMNS = (
     " coalesce((SELECT body FROM agent_body b WHERE b.sha256 = s.arguments_ref), s.arguments_json) AS arguments_json,"
     " s.status, coalesce((SELECT body FROM agent_body b WHERE b.sha256 = s.output_ref), s.output_json) AS output_json,"
     " s.created_at, s.updated_at, s.args_hash, s.effect, s.key_generation, s.starts, s.hold_reason, s.hold_detail,"
-    " s.hold_parameter,"
+    " s.hold_parameter, s.prompt_hashes,"
     " s.next_attempt_at, s.boot, s.revision, s.transport, s.payload_sha256, s.provider, s.profile_version,"
     " s.output_complete, s.error_json, s.drift_json, s.reference, s.alarm, s.committed_boot, s.duration,"
     " s.arguments_bytes, s.output_bytes"
@@ -45,6 +45,8 @@ class NewStep:
     profile: Profile | None = None
     request: FrozenRequest | None = None
     drift: str = "refuse"
+    prompt: str | None = None  # of a model step: all that the model is asked with
+    prompt_hashes: str | None = None
 
     @property
     def label(self) -> str:
@@ -75,8 +77,8 @@ def insert_step(tx: Transaction, new: NewStep) -> None:
     tx.execute(
         "INSERT INTO agent_step_journal (task_id, step_index, tool_name, idempotency_key, arguments_json, status,"
         " created_at, updated_at, args_hash, effect, starts, boot, revision, transport, payload_sha256, provider,"
-        " profile_version, profile_json, arguments_ref, arguments_bytes)"
-        " VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " profile_version, profile_json, arguments_ref, arguments_bytes, prompt_hashes)"
+        " VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             new.task_id,
             new.step_index,
@@ -96,6 +98,7 @@ def insert_step(tx: Transaction, new: NewStep) -> None:
             None if profile is None else profile.canonical,
             reference,
             len(new.arguments_json.encode()),
+            new.prompt_hashes,
         ),
     )
     if request is not None:

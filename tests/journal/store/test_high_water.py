@@ -184,7 +184,10 @@ def test_reads_go_on_and_what_one_person_approved_is_sent(path):
     [
         ({"boot": 1}, "refused: the journal is not in the state that was shown"),
         ({"uuid": "another"}, "refused: the journal is not in the state that was shown"),
-        ({"expires_at": "2026-01-01T00:00:00.000000Z"}, "refused: it expired at 2026-01-01T00:00:00.000000Z"),
+        (
+            {"expires_at": "2026-01-01T00:00:00.000000Z"},
+            "expired: its time was over before the journal's writer took it in",
+        ),
     ],
 )
 def test_an_acceptance_of_another_state_is_refused(path, other, outcome):
