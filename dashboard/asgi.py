@@ -20,6 +20,8 @@ from urllib.parse import unquote_to_bytes
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
+from journal.reader import process
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
 Scope = dict[str, Any]
@@ -150,5 +152,7 @@ def environ(scope: Scope, body: IO[bytes]) -> dict[str, Any]:
 
 
 application = Application(get_wsgi_application())
+# A journal that hangs costs a reader process, never a thread of this one.
+process.read_apart()
 # A person waits for this process; worker and watch have the longer patience of the settings.
 settings.DATABASES["default"]["OPTIONS"]["timeout"] = settings.STEPKEEPER_WEB_PATIENCE

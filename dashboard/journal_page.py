@@ -5,11 +5,11 @@ A page opens the journal once: its view loads one snapshot, and everything shown
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import wraps
-from pathlib import Path
 from typing import Concatenate, ParamSpec
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -17,10 +17,15 @@ from django.shortcuts import get_object_or_404, render
 
 from agents.catalog import discovery
 from agents.models import JournalFile
-from journal import clock, writer_lock
+from dashboard.ui.render import find_shown_version
+from journal import clock
 from journal.errors import JournalUnreadable
 from journal.models import Boot, Writer
-from journal.reader import Reader, file_signature
+from journal.reader import Reader, process
+from journal.reader.open import BUDGET
+from journal.reader.stat import look_at_files
+
+_TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,29 @@ class Opened:
 def open_journal(file: JournalFile) -> Opened:
     """Find who writes the journal; nothing of it is read yet. Raises JournalUnreadable where it may not be opened."""
     reader = discovery.reader_for(file)
-    signature = file_signature(file.path)
-    return Opened(file, reader, writer_lock.find_holder(Path(file.path)), clock.wall(), signature)
+    signature, writer = process.run(file.path, BUDGET, look_at_files, file.path)
+    return Opened(file, reader, writer, clock.wall(), signature)
+
+
+def digest_journal(opened: Opened, *told: object) -> str:
+    """The files' signature, who writes them, and whatever else a page tells: known without opening the journal."""
+    said = repr((opened.signature, opened.writer, told))
+    return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def name_version(opened: Opened, digest: str, *, moves: bool) -> str:
+    """The version of a page, by its digest; of a page that `moves`, time is a part of it."""
+    return f"{digest}.{_count_ticks(opened)}" if moves else digest
+
+
+def find_lasting_version(request: HttpRequest, opened: Opened, digest: str) -> str:
+    """The version that a poll's part shows, where it still holds; else empty. The journal is not opened for it."""
+    shown = find_shown_version(request) or ""
+    return shown if shown in (digest, f"{digest}.{_count_ticks(opened)}") else ""
+
+
+def _count_ticks(opened: Opened) -> int:
+    return int(opened.now.timestamp()) // _TICK
 
 
 def find_live_boot(boots: Sequence[Boot], writer: Writer | None) -> int | None:

@@ -13,12 +13,13 @@ from django.db import transaction
 from django.db.models import Count
 
 from agents.catalog.identity import forget_rows, settle_identity
-from agents.catalog.patterns import is_inside, matching_paths
+from agents.catalog.patterns import is_inside, is_real_and_inside, matching_paths
 from agents.models import JournalFile, PendingIntent
 from agents.models.journal_file import COPY, HUNG, OUTSIDE, REWOUND, VANISHED
 from journal import clock
 from journal.errors import JournalUnreadable
-from journal.reader import JournalState, Reader, file_signature, inspect
+from journal.reader import JournalState, Reader, file_signature, process
+from journal.reader.open import BUDGET
 
 RETRY = timedelta(minutes=10)  # of a file whose reading hung: each try may cost watch a restart
 
@@ -48,7 +49,7 @@ def inspect_path(path: str) -> JournalState:
             "It is a symbolic link to a file outside STEPKEEPER_JOURNALS, which is never opened.",
             "Add the file's own path to STEPKEEPER_JOURNALS, or remove the link.",
         )
-    return inspect(path)
+    return Reader(path).state
 
 
 def reader_for(journal: JournalFile) -> Reader:
@@ -215,7 +216,7 @@ def _original(row: JournalFile, state: JournalState) -> JournalFile | None:
 
 
 def _may_open(path: str) -> bool:
-    return os.path.realpath(path) == path and is_inside(path, settings.STEPKEEPER_JOURNALS)
+    return process.run(path, BUDGET, is_real_and_inside, path, settings.STEPKEEPER_JOURNALS)
 
 
 def _storable(path: str) -> str:

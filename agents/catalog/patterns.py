@@ -32,6 +32,11 @@ def is_inside(path: str, patterns: tuple[str, ...]) -> bool:
     return not _is_beside(path) and any(_fits(parts, _resolved(pattern)) for pattern in patterns)
 
 
+def is_real_and_inside(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a path leads through no symlink and is one the patterns may give."""
+    return os.path.realpath(path) == path and is_inside(path, patterns)
+
+
 def _is_beside(path: str) -> bool:
     return any(part.endswith(".inbox") for part in path.split(os.sep)) or path.endswith(_BESIDE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,7 +17,7 @@ from agents.models import Job, PendingIntent
 from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
 from dashboard.choices import Offered, offer_step_choices
 from dashboard.derived_holds import derive_step_hold, load_holds
-from dashboard.journal_page import Opened, with_journal
+from dashboard.journal_page import Opened, digest_journal, find_lasting_version, name_version, with_journal
 from dashboard.pending import describe_lapsed, describe_pending
 from dashboard.steps import payload
 from dashboard.steps.attempt_line import AttemptLine, build_attempt_line
@@ -34,7 +33,6 @@ from dashboard.steps.payload import (
     shorten_error,
 )
 from dashboard.tasks.rows import describe_decision
-from dashboard.tasks.task import digest_opened
 from dashboard.tasks.usage import Usage, sum_usage
 from dashboard.tasks.words import describe_divergence
 from dashboard.timeline.layout import count_reuses
@@ -43,7 +41,7 @@ from dashboard.timeline.status import describe_doubt, describe_step, list_doubtf
 from dashboard.ui.access import can_decide, can_see_payloads, require_role
 from dashboard.ui.format import describe_key_window
 from dashboard.ui.forms import PAYLOADS, parse_payload_name
-from dashboard.ui.render import find_shown_version, page_or_part
+from dashboard.ui.render import page_or_part
 from journal.hold_reasons import HOLD_REASONS, HoldReason
 from journal.models import Decision, Evidence, ModelCall, Step, TaskRow
 from journal.reader.snapshot import StepSnapshot
@@ -125,7 +123,7 @@ def build_step_page(
     opened: Opened, found: StepSnapshot, step: Step, job: Job | None, *, reveal: bool, decides: bool, show_all: str
 ) -> StepPage:
     """Everything the journal, the index and the jobs say of one step."""
-    version, expired = digest_step(opened, found, job), expired_approval(step, opened.now)
+    digest, expired = digest_step(opened, step.task_id, step.step_index, job), expired_approval(step, opened.now)
     step = derive_step_hold(opened, step, load_holds(opened))
     attempts, calls, frozen = found.attempts, found.calls, found.request
     served = count_reuses(step, found.runs)
@@ -171,7 +169,7 @@ def build_step_page(
         window=describe_window(intent, opened.now) if intent and not opened.file.is_foreign else "",
         until=intent.window_left_until if intent else None,
         took=measure_duration(step, attempts, spans),
-        version=version,
+        version=name_version(opened, digest, moves=signal.state in ("running", "waiting")),
         polls=pending,
         show_all=show_all,
         now=opened.now,
@@ -218,17 +216,12 @@ def find_newest_job(opened: Opened, task_id: str, index: int) -> Job | None:
     return open_ones.filter(kind=DECISION).first() or open_ones.first() or newest.first()
 
 
-def digest_step(opened: Opened, found: StepSnapshot, job: Job | None) -> str:
-    """What a poll compares: the journal, the step's own word, and what jobs and the index say of it."""
-    step = found.step
-    if step is None:
-        return ""
-    attempts = found.attempts if step.status == "pending" else ()
-    signal = describe_step(step, attempts, live=opened.live, served=0, now=opened.now)
-    intents = PendingIntent.objects.filter(journal=opened.file, task_id=step.task_id, step_index=step.step_index)
+def digest_step(opened: Opened, task_id: str, index: int, job: Job | None) -> str:
+    """What a poll compares: the journal, and what jobs and the index say of the step."""
+    intents = PendingIntent.objects.filter(journal=opened.file, task_id=task_id, step_index=index)
     # Looked at again each half minute: when that was is not shown.
     told = [{**row, "decided_at": None} for row in intents.values()]
-    return digest_opened(opened, opened.file.kind, signal, job and (job.uuid, job.state, job.sentence), told)
+    return digest_journal(opened, opened.file.kind, job and (job.uuid, job.state, job.sentence), told)
 
 
 def build_payloads(step: Step, *, reveal: bool, show_all: str) -> tuple[ShownPayload | None, ShownPayload | None]:
@@ -265,17 +258,11 @@ def _build_call_line(call: ModelCall) -> CallLine:
 def show_step(request: HttpRequest, opened: Opened, task_id: str, step_index: int) -> HttpResponse:
     """Journal says, provider says, verdict; bytes only for people who may see payloads."""
     job = find_newest_job(opened, task_id, step_index)
-    shown = find_shown_version(request)
-    opened, found, step = load_step_or_404(
-        opened,
-        task_id,
-        step_index,
-        is_known=lambda head: shown == digest_step(opened.with_boots(head.boots), head, job),
-    )
 
     def build() -> StepPage:
+        there, found, step = load_step_or_404(opened, task_id, step_index)
         page = build_step_page(
-            opened,
+            there,
             found,
             step,
             job,
@@ -287,8 +274,13 @@ def show_step(request: HttpRequest, opened: Opened, task_id: str, step_index: in
             audit_shown_payloads(request.user, opened, step, page.arguments, page.request, page.output)
         return page
 
-    version = digest_step(opened, found, job)
-    return page_or_part(request, "steps/step.html", build, parts={"step-now": "steps/_now.html"}, version=version)
+    return page_or_part(
+        request,
+        "steps/step.html",
+        build,
+        parts={"step-now": "steps/_now.html"},
+        version=find_lasting_version(request, opened, digest_step(opened, task_id, step_index, job)),
+    )
 
 
 @require_safe
@@ -309,11 +301,9 @@ def download_payload(request: HttpRequest, opened: Opened, task_id: str, step_in
     return response
 
 
-def load_step_or_404(
-    opened: Opened, task_id: str, step_index: int, *, is_known: Callable[[StepSnapshot], bool] = lambda head: False
-) -> tuple[Opened, StepSnapshot, Step]:
+def load_step_or_404(opened: Opened, task_id: str, step_index: int) -> tuple[Opened, StepSnapshot, Step]:
     """The journal and the step as one snapshot shows them, with the step's payloads, or 404."""
-    found = opened.reader.load_step(task_id, step_index, request_cap=payload.REQUEST, is_known=is_known)
+    found = opened.reader.load_step(task_id, step_index, request_cap=payload.REQUEST)
     if found.step is None:
         raise Http404("No such step in this journal.")
     return opened.with_boots(found.boots), found, found.step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,7 +12,7 @@ from django.views.decorators.http import require_safe
 from agents.fleet.queries import find_task
 from agents.money import Money
 from dashboard.derived_holds import Holds, derive_step_hold, derive_task_wait, load_holds
-from dashboard.journal_page import Opened, with_journal
+from dashboard.journal_page import Opened, digest_journal, find_lasting_version, name_version, with_journal
 from dashboard.tasks.branches import Group, build_group, derive_task_state, sum_costs
 from dashboard.tasks.rows import Row, measure_step_spans
 from dashboard.tasks.words import Failure, describe_failure, describe_task
@@ -21,13 +20,12 @@ from dashboard.timeline.layout import Frame, lay_out_frame
 from dashboard.timeline.status import describe_waiting_task
 from dashboard.ui.access import can_decide, can_see_payloads, require_role
 from dashboard.ui.forms import FIRST, LAST, parse_cursor_index
-from dashboard.ui.render import find_shown_version, page_or_part
+from dashboard.ui.render import page_or_part
 from journal.models import TaskRow
 from journal.reader.snapshot import Branch, TaskSnapshot, TaskSteps
 
 LIMIT = 200  # steps a page: a live one is sent anew every few seconds
 BRANCHES = 40  # branches a page, each with as many steps
-_TICK = 3  # seconds after which a page on which something runs, or is counted down to, counts as changed
 ENDED = ("completed", "failed", "cancelled")
 
 
@@ -97,7 +95,6 @@ def build_task_page(
     place: str,
     reveal: bool,
     decides: bool,
-    version: str,
 ) -> TaskPage:
     """The page of one task from its snapshot; `reveal` shows what others wrote into it.
 
@@ -138,7 +135,7 @@ def build_task_page(
         children=sum_costs(groups[1:]) if len(groups) > 1 else None,
         tokens=groups[0].tokens,
         served=sum(row.state == "reused" for row in groups[0].rows),
-        version=version,
+        version=name_task_version(opened, task, holds),
         polls=polls,
         more_children=found.more_branches,
         now=opened.now,
@@ -185,18 +182,14 @@ def _find_cancel(opened: Opened, task: TaskRow, state: str) -> str:
     return reverse("cancel_task", args=[opened.file.pk, task.task_id])
 
 
-def digest_task(opened: Opened, task: TaskRow, holds: Holds) -> str:
-    """What a poll compares: the journal, and time itself while something runs or is due at a time of its own."""
-    state = derive_task_state(task, opened)
-    moves = state == "running" or (state == "waiting" and task.wait_kind == "due")
-    held = sorted(holds.reasons.items()) if state not in ENDED else []
-    return digest_opened(opened, held, int(opened.now.timestamp()) // _TICK if moves else 0)
+def name_task_version(opened: Opened, task: TaskRow, holds: Holds) -> str:
+    """The version of a task's page: time itself moves it while the task runs, or is due at a time of its own."""
+    moves = task.status == "running" or (task.status == "waiting" and task.wait_kind == "due")
+    return name_version(opened, _digest_task(opened, holds), moves=moves)
 
 
-def digest_opened(opened: Opened, *told: object) -> str:
-    """The files' signature, who is live, and whatever else a page tells."""
-    said = repr((opened.signature, opened.live, told))
-    return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+def _digest_task(opened: Opened, holds: Holds) -> str:
+    return digest_journal(opened, sorted(holds.reasons.items()))
 
 
 def _find_end(opened: Opened, before: TaskSteps) -> float | None:
@@ -232,38 +225,29 @@ def show_task(request: HttpRequest, opened: Opened, task_id: str) -> HttpRespons
     """One task's timeline, live while it is unfinished."""
     holds, place = load_holds(opened), request.GET.get("after", "")
     after = _choose_page(opened, task_id, place)
-    shown = find_shown_version(request)
-    found = opened.reader.load_task(
-        task_id,
-        after=after,
-        limit=LIMIT,
-        most_branches=BRANCHES,
-        named=holds.list_places(task_id),
-        is_known=lambda head: (
-            head.task is not None and shown == digest_task(opened.with_boots(head.boots), head.task, holds)
-        ),
-    )
-    task = found.task
-    if task is None:
-        raise Http404("No such task in this journal.")
-    opened = opened.with_boots(found.boots)
-    version = digest_task(opened, task, holds)
-    reveal = can_see_payloads(request.user)
+
+    def build() -> TaskPage:
+        found = opened.reader.load_task(
+            task_id, after=after, limit=LIMIT, most_branches=BRANCHES, named=holds.list_places(task_id)
+        )
+        if found.task is None:
+            raise Http404("No such task in this journal.")
+        return build_task_page(
+            opened.with_boots(found.boots),
+            found,
+            found.task,
+            holds,
+            place=place if after is None or after >= 0 or place == FIRST else "",
+            reveal=can_see_payloads(request.user),
+            decides=can_decide(request.user),
+        )
+
     return page_or_part(
         request,
         "tasks/task.html",
-        lambda: build_task_page(
-            opened,
-            found,
-            task,
-            holds,
-            place=place if after is None or after >= 0 or place == FIRST else "",
-            reveal=reveal,
-            decides=can_decide(request.user),
-            version=version,
-        ),
+        build,
         parts={"task-timeline": "tasks/_timeline.html"},
-        version=version,
+        version=find_lasting_version(request, opened, _digest_task(opened, holds)),
     )
 
 

@@ -29,6 +29,7 @@ KINDS = (
     "newer",
     "foreign_tables",
     "busy",
+    "hung",
     "log_unreadable",
     "network_fs",
     "damaged",

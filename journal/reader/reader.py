@@ -6,10 +6,12 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import TypeVar
+from functools import partial, wraps
+from types import FunctionType
+from typing import Any, TypeVar
 
 from journal.models import Attempt, Boot, Decision, Evidence, FrozenRequest, ModelCall, Run, Step, TaskRow
-from journal.reader import changes, foreign, native, payloads, snapshot
+from journal.reader import changes, foreign, native, payloads, process, snapshot
 from journal.reader.changes import Changes
 from journal.reader.dialects import Dialect
 from journal.reader.file_state import JournalState, inspect
@@ -23,15 +25,41 @@ T = TypeVar("T")
 _INTEGER_LIMIT = 2**63
 
 
-def _is_never_known(_: object) -> bool:
-    return False
+R = TypeVar("R", bound=type)
 
 
+def _answers_apart(reader: R) -> R:
+    """Let every question of the class be answered by another process, in a process that reads apart."""
+
+    def apart(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def ask(self: Reader, *arguments: object, **named: object) -> Any:
+            if not process.is_apart():
+                return method(self, *arguments, **named)
+            asked = (self.path, self._budget, self._root_is_owner, name, arguments, named)
+            return process.run(self.path, self._budget, _answer, *asked)
+
+        return ask
+
+    for name, method in list(vars(reader).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(reader, name, apart(name, method))
+    return reader
+
+
+def _answer(
+    path: str, budget: float, root_is_owner: bool | None, name: str, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    return getattr(Reader(path, budget=budget, root_is_owner=root_is_owner), name)(*arguments, **named)
+
+
+@_answers_apart
 class Reader:
     """Reads one journal without leaving a trace on it or slowing its agent.
 
     `budget` is the wall-clock time in seconds that one method may take. Methods raise JournalUnreadable, its `kind`
-    naming the reason (docs/reference/journals.md), when the file cannot be read; no connection outlives a method.
+    naming the reason (docs/reference/journals.md), when the file cannot be read; no connection outlives a method. In a
+    process that reads apart (`process.read_apart`) another process does the reading, and is killed when it hangs.
     """
 
     __slots__ = ("_budget", "_root_is_owner", "path")
@@ -48,7 +76,8 @@ class Reader:
     @property
     def state(self) -> JournalState:
         """The state of the file now; never raises."""
-        return inspect(self.path, root_is_owner=self._root_is_owner, budget=self._budget)
+        look = partial(inspect, self.path, root_is_owner=self._root_is_owner, budget=self._budget)
+        return process.run(self.path, self._budget, look)
 
     def tasks(
         self, *, after: str | None = None, limit: int = 100, status: str | None = None, text: str | None = None
@@ -115,12 +144,11 @@ class Reader:
         limit: int,
         most_branches: int = 0,
         named: Collection[native.Place] = (),
-        is_known: Callable[[TaskSnapshot], bool] = _is_never_known,
     ) -> TaskSnapshot:
         """All that a task's page shows: steps past index `after`; None stands for the newest steps.
 
         The first page and the newest have the branches below the task. `named` are further steps to read, by their
-        places. Where `is_known` says so of the boots and the task alone, the rest is not read.
+        places.
         """
         if not _is_text(task_id) or not (after is None or _is_integer(after)):
             return TaskSnapshot()
@@ -132,10 +160,9 @@ class Reader:
                 limit=limit,
                 most_branches=most_branches,
                 named=named,
-                is_known=is_known,
             ),
             lambda c, dialect: snapshot.load_foreign_task(
-                c, dialect, task_id, after=-1 if after is None else after, limit=limit, is_known=is_known
+                c, dialect, task_id, after=-1 if after is None else after, limit=limit
             ),
         )
 
@@ -146,13 +173,12 @@ class Reader:
         *,
         cap: int = payloads.CAP,
         request_cap: int = payloads.CAP,
-        is_known: Callable[[StepSnapshot], bool] = _is_never_known,
     ) -> StepSnapshot:
-        """All that a step's page shows. Where `is_known` says so of boots, step and attempts, the rest is not read."""
+        """All that a step's page shows."""
         if not _is_text(task_id) or not _is_integer(index):
             return StepSnapshot()
         return self._read(
-            lambda c: snapshot.load_step(c, task_id, index, cap=cap, request_cap=request_cap, is_known=is_known),
+            lambda c: snapshot.load_step(c, task_id, index, cap=cap, request_cap=request_cap),
             lambda c, dialect: snapshot.load_foreign_step(c, dialect, task_id, index, cap=cap),
         )
 

@@ -51,7 +51,7 @@ def columns_of(model: Any, *more: str, of: str = "") -> str:
 def read_model(model: type[T], row: UntrustedRow) -> T:
     """The model of a row. A field with a default takes it for NULL; a needed cell that is NULL is odd."""
     values = {name: read(row) for name, read in _readers(model)}  # type: ignore[arg-type]  # a class is hashable
-    if any(one.name == "odd" for one in fields(model)):  # type: ignore[arg-type]
+    if row.odd and "odd" in model.__dataclass_fields__:  # type: ignore[attr-defined]
         values["odd"] = row.odd
     return model(**values)
 
@@ -66,28 +66,28 @@ def _readers(model: Any) -> tuple[tuple[str, Callable[[UntrustedRow], Any]], ...
 def _reader(field: Field[Any], hint: Any) -> Callable[[UntrustedRow], Any]:
     parts = (hint,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
     words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
-    if words:
-        read = partial(_read_word, words=words, is_open=str in parts)
-    else:
-        read = partial(_read_cell, kind=next(kind for kind in (datetime, bool, int, float, str) if kind in parts))
+    name, needed = field.name, field.default is MISSING and NoneType not in parts
     default = None if field.default is MISSING else field.default
-    return partial(read, name=field.name, needed=field.default is MISSING and NoneType not in parts, default=default)
-
-
-def _read_cell(row: UntrustedRow, *, name: str, kind: type, needed: bool, default: Any) -> Any:
-    if needed and kind is int:
-        return row.needed_integer(name, _NO_NUMBER.get(name, 0))
+    if words and str in parts:
+        read = partial(UntrustedRow.word, name=name, words=words)
+    elif words:
+        read = partial(UntrustedRow.choice, name=name, words=words, other=_NO_WORD.get(name))
+    else:
+        read = partial(_CELLS[next(kind for kind in _CELLS if kind in parts)], name=name)
+    if needed and int in parts:
+        return partial(UntrustedRow.needed_integer, name=name, default=_NO_NUMBER.get(name, 0))
     if needed:
-        return row.needed_text(name)
-    read = {datetime: row.time, bool: row.flag, int: row.integer, float: row.number, str: row.text}[kind]
-    found = read(name)
-    return default if found is None else found
+        otherwise = partial(UntrustedRow.needed_text, name=name, default=_NO_WORD.get(name, "") if words else "")
+        return lambda row: otherwise(row) if (cell := read(row)) is None else cell
+    if default is None:
+        return read
+    return lambda row: default if (cell := read(row)) is None else cell
 
 
-def _read_word(
-    row: UntrustedRow, *, name: str, words: tuple[str, ...], is_open: bool, needed: bool, default: Any
-) -> Any:
-    found = row.word(name, words) if is_open else row.choice(name, words, _NO_WORD.get(name))
-    if found is None and needed:
-        return row.needed_text(name, _NO_WORD.get(name, ""))
-    return default if found is None else found
+_CELLS: Final[dict[type, Callable[..., Any]]] = {
+    datetime: UntrustedRow.time,
+    bool: UntrustedRow.flag,
+    int: UntrustedRow.integer,
+    float: UntrustedRow.number,
+    str: UntrustedRow.text,
+}

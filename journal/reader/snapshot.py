@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -101,16 +101,14 @@ def load_task(
     limit: int,
     most_branches: int,
     named: Collection[Place],
-    is_known: Callable[[TaskSnapshot], bool],
 ) -> TaskSnapshot:
     """A task with `limit` steps past `after`; None stands for its newest steps.
 
-    The first page and the newest have the branches below the task, each with `limit` steps. Where `is_known` says so
-    of boots and task, nothing more is read.
+    The first page and the newest have the branches below the task, each with `limit` steps.
     """
     boots = tuple(native.list_boots(connection, limit=BOOTS))
     head = TaskSnapshot(boots, native.find_task(connection, task_id, cap=None))
-    if head.task is None or is_known(head):
+    if head.task is None:
         return head
     has_branches = after is None or after < 0
     after = native.find_start_of_newest(connection, task_id, limit=limit) if after is None else after
@@ -138,11 +136,10 @@ def load_foreign_task(
     *,
     after: int,
     limit: int,
-    is_known: Callable[[TaskSnapshot], bool],
 ) -> TaskSnapshot:
     """A task of another maker's journal, which holds steps and nothing else."""
     head = TaskSnapshot((), next(iter(foreign.derive_tasks(connection, dialect, task_id=task_id)), None))
-    if head.task is None or is_known(head):
+    if head.task is None:
         return head
     steps, more = _cut_page(foreign.list_steps(connection, dialect, task_id, after=after, limit=limit + 1), limit)
     before = foreign.list_steps(connection, dialect, task_id, after=after - 1, limit=1) if after >= 0 else []
@@ -161,16 +158,15 @@ def load_step(
     *,
     cap: int,
     request_cap: int,
-    is_known: Callable[[StepSnapshot], bool],
 ) -> StepSnapshot:
-    """A step with its payloads and its history. Where `is_known` says so of step and attempts, nothing more is read."""
-    boots = tuple(native.list_boots(connection, limit=BOOTS))
-    head = StepSnapshot(boots, native.find_step(connection, task_id, index, cap=cap))
-    head = replace(head, attempts=tuple(native.list_attempts(connection, task_id, index)))
-    if head.step is None or is_known(head):
-        return head
-    return replace(
-        head,
+    """A step with its payloads and its history."""
+    step = native.find_step(connection, task_id, index, cap=cap)
+    if step is None:
+        return StepSnapshot()
+    return StepSnapshot(
+        boots=tuple(native.list_boots(connection, limit=BOOTS)),
+        step=step,
+        attempts=tuple(native.list_attempts(connection, task_id, index)),
         task=native.find_task(connection, task_id, cap=None),
         evidence=tuple(native.list_evidence(connection, task_id, index)),
         decisions=tuple(native.list_decisions(connection, task_id, index)),

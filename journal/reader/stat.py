@@ -7,9 +7,11 @@ import pwd
 import stat
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from journal import writer_lock
 from journal.errors import JournalUnreadable
+from journal.models import Writer
 from journal.reader.open import Sidecars
 from journal.reader.sqlite_errors import printable
 
@@ -40,6 +42,11 @@ def file_signature(path: str | os.PathLike[str]) -> tuple[object, ...]:
     real = os.path.realpath(os.fspath(path)) if "\0" not in os.fspath(path) else os.fspath(path)
     found = Sidecars.of(real)
     return (found.main, found.wal, found.rollback)
+
+
+def look_at_files(path: str) -> tuple[tuple[object, ...], Writer | None]:
+    """The signature of a journal, and who writes it now."""
+    return file_signature(path), writer_lock.find_holder(Path(path))
 
 
 def check_path(path: str | os.PathLike[str], *, root_is_owner: bool | None = None) -> JournalPath:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from journal.reader import Reader
+from journal.reader import process
+from journal.reader.process import Pool
 from tests.builders import fleet
 from tests.dashboard.conftest import HOSTILE, Fleet
 from tests.dashboard.ladder import signed_in
@@ -54,13 +57,13 @@ def test_a_page_opens_its_journal_once(small_fleet: Fleet, opened: list[str], pa
     assert "mode=ro" in opened[0]
 
 
-@pytest.mark.parametrize("page", ["task with a held step", "held step"])
-def test_a_poll_that_finds_nothing_new_opens_its_journal_once(small_fleet: Fleet, opened: list[str], page: str):
+@pytest.mark.parametrize("page", ["task", "task with a held step", "held step"])
+def test_a_poll_that_finds_nothing_new_opens_no_journal(small_fleet: Fleet, opened: list[str], page: str):
     client, url = signed_in("operator"), PAGES[page](small_fleet)
     version = client.get(url).context["page"].version
     opened.clear()
     assert client.get(f"{url}?version={version}", headers={"HX-Request": "true"}).status_code == 204
-    assert len(opened) == 1
+    assert opened == []
 
 
 def test_branches_of_a_task_cost_no_further_opening(small_fleet: Fleet, opened: list[str]):
@@ -74,16 +77,21 @@ def test_branches_of_a_task_cost_no_further_opening(small_fleet: Fleet, opened: 
     assert len(opened) == 1
 
 
-def test_what_is_written_while_a_snapshot_is_read_is_not_in_it(small_fleet: Fleet):
-    path = small_fleet.folder / "triage.db"
-    with fleet.writing(path) as connection:
-        # A log of its own, so that the reader beside it is a live one.
-        fleet.rows.a_task(connection, "before")
-
-        def write(_: object) -> bool:
-            fleet.rows.a_step(connection, "report/42?", 3)
-            return False
-
-        found = Reader(path).load_task("report/42?", limit=10, is_known=write)
-        assert [step.step_index for step in found.content.steps] == [0, 1, 2]
-        assert len(Reader(path).steps("report/42?")) == 4
+def test_a_journal_whose_reader_hangs_is_a_card_and_other_pages_go_on(small_fleet: Fleet, monkeypatch):
+    pool = Pool(1)
+    monkeypatch.setattr(process, "_pool", pool)
+    client = signed_in()
+    assert client.get(small_fleet.task()).context["page"].rows
+    stopped = pool.run("any", 30.0, os.getpid)
+    os.kill(stopped, signal.SIGSTOP)
+    monkeypatch.setattr(process, "GRACE", 0.0)
+    card = client.get(small_fleet.task())
+    assert (card.status_code, card.context["page"].kind) == (200, "hung")
+    monkeypatch.setattr(process, "GRACE", 30.0)
+    assert client.get("/tasks/").status_code == 200
+    assert client.get(small_fleet.task()).context["page"].kind == "hung"
+    fresh = Pool(1)
+    monkeypatch.setattr(process, "_pool", fresh)
+    assert client.get(small_fleet.task()).context["page"].rows
+    fresh.close()
+    pool.close()

@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.derived_holds import load_holds
 from dashboard.journal_page import open_journal
-from dashboard.tasks.task import build_task_page, digest_task
+from dashboard.tasks.task import build_task_page
 from tests.builders import fleet
 from tests.dashboard.conftest import HOSTILE
 from tests.dashboard.ladder import signed_in
@@ -23,8 +23,7 @@ def test_what_is_written_while_a_page_is_made_is_on_the_next_poll(small_fleet):
     with fleet.writing(small_fleet.folder / "triage.db") as connection:
         connection.execute("UPDATE agent_task SET status = 'completed' WHERE task_id = ?", (HOSTILE,))
     opened = opened.with_boots(found.boots)
-    version = digest_task(opened, found.task, holds)
-    page = build_task_page(opened, found, found.task, holds, place="", reveal=False, decides=False, version=version)
+    page = build_task_page(opened, found, found.task, holds, place="", reveal=False, decides=False)
     assert page.state == "waiting"
     headers = {"HX-Request": "true", "HX-Target": "task-timeline"}
     poll = signed_in().get(f"{small_fleet.task(HOSTILE)}?version={page.version}", headers=headers)

@@ -33,7 +33,9 @@ def test_every_kind_of_file_has_its_heading_and_no_other_kind_is_raised():
     headings = re.findall(r"^### `(\w+)`$", (_DOCS / "journals.md").read_text(), re.M)
     assert headings == list(KINDS)
     sources = "".join(path.read_text() for path in (_ROOT / "journal" / "reader").glob("*.py"))
-    named = set(re.findall(r'kind="(\w+)"', sources)) | set(re.findall(r'_refusal\(\s*name,\s*"(\w+)"', sources))
+    named = set(re.findall(r'kind="(\w+)"', sources)) | set(
+        re.findall(r'_refusal\(\s*(?:name|path),\s*"(\w+)"', sources)
+    )
     named |= set(re.findall(r'^_[A-Z_]+ = \(\s*"(\w+)",', sources, re.M))
     assert named == set(KINDS)
 

@@ -21,6 +21,7 @@ QUESTIONS: dict[str, Callable[[sqlite3.Connection], object]] = {
     "list_runs": lambda c: native.list_runs(c, ["t", "t2"], limit=10),
     "list_boots": lambda c: native.list_boots(c, limit=10),
     "list_steps": lambda c: native.list_steps(c, "t", after=0, limit=10),
+    "find_start_of_newest": lambda c: native.find_start_of_newest(c, "t", limit=2),
     "find_steps": lambda c: native.find_steps(c, [("t", 0), ("t", 1)]),
     "find_step": lambda c: native.find_step(c, "t", 1, cap=1000),
     "list_pending": lambda c: native.list_pending(c, after=native.list_pending(c, limit=1).next_cursor, limit=1),
