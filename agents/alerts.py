@@ -16,9 +16,10 @@ from agents.disk.volumes import HYSTERESIS, WAL_LIMIT, used_percent
 from agents.models import Alert, Beat, JournalFile, PendingIntent, Volume
 from agents.models.alert import CRITICAL, WARNING
 from agents.models.pending_intent import HELD
-from agents.paging import Page, RowPlace, cut_page, line_of, parse_cursor
+from agents.paging import RowPlace, cut_page, line_of, parse_cursor
 from agents.states import describe_length
 from journal import clock
+from journal.reader.paging import Page
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class AlertLine:
 
 
 def list_alerts(*, after: str = "", limit: int = PAGE) -> Page[AlertLine]:
-    """Open alerts, critical ones first, then what is over; the newest of each kind first.
+    """Open alerts, critical ones first, then closed ones; the newest of each kind first.
 
     Raises ValueError for a cursor that is none.
     """
@@ -96,7 +97,7 @@ def evaluate_alerts(*, watching_since: datetime) -> None:
 
 def _raise(finding: AlertFinding, known: Alert | None, now: datetime) -> None:
     if known is None:
-        # The one-open-alert constraint decides between two who find the same thing at the same moment.
+        # If two processes find the same problem at once, the constraint on open alerts keeps one row.
         made = Alert.objects.bulk_create(
             [
                 Alert(
@@ -142,7 +143,7 @@ def _disks(open_levels: dict[str, str]) -> list[AlertFinding]:
 def _journals(open_wals: set[str]) -> list[AlertFinding]:
     found = []
     for row in JournalFile.objects.exclude(kind__in=("ok", "new")):
-        # What a reader found wrong names the file already.
+        # The reader's own sentence names the file already.
         sentence = row.sentence if row.sentence.startswith("Journal ") else f"Journal {row.path}: {row.sentence}"
         found.append(AlertFinding("journal", row.path, WARNING, sentence, row.hint, row.pk))
     for row in JournalFile.objects.filter(vanished_at=None):
@@ -155,7 +156,7 @@ def _journals(open_wals: set[str]) -> list[AlertFinding]:
 
 
 def _intents(now: datetime) -> list[AlertFinding]:
-    """One alert per journal: a hundred held steps of one agent are one thing to look at."""
+    """One alert per journal: an operator looks once at an agent with a hundred held steps."""
     limit = timedelta(seconds=settings.STEPKEEPER_INTENT_ALERT)
     late = (
         PendingIntent.objects.filter(dated=True, since__lt=now - limit)

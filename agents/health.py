@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 from agents.models import Beat
 from journal import clock
 
-# Watch beats every 5 s at least; the worker's canary goes round every 30 s. Several missed rounds are no hiccup.
+# Watch beats every 5 s at least; the worker's canary goes round every 30 s. A part fails after several missed rounds.
 WRITTEN_LATELY = timedelta(seconds=10)
 FRESH = {"watch": timedelta(seconds=30), "worker": timedelta(seconds=90)}
 
@@ -50,7 +50,7 @@ def report_health() -> HealthReport:
 
 
 def _try_to_write(written_at: datetime | None) -> None:
-    """Write to the database, unless that worked a moment ago. Whoever asks for the health waits for no long lock."""
+    """Write to the database, unless that worked a moment ago. The question never waits long for a lock."""
     if written_at is not None and clock.wall() - written_at < WRITTEN_LATELY:
         return
     if connection.vendor != "sqlite":

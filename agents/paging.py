@@ -6,13 +6,14 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from django.db.models import Model, QuerySet
 
 from journal import clock
+from journal.reader.paging import Page
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Row = TypeVar("Row", bound=Model)
 Line = TypeVar("Line", bound="DataclassInstance")
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
-    """A page of items; `next_cursor` None means this is the last one."""
-
-    items: tuple[Item, ...]
-    next_cursor: str | None = None
 
 
 class RowPlace(NamedTuple):

@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 _END = object()
 
 SWEEP = 1.0  # seconds between two looks at every signature
-FIND = 3.0  # a look at the globs is cheap, and a new file is promised within ten
+FIND = 3.0  # listing the files is cheap, and the documents promise a new file within ten seconds
 TEND = 10.0
 SAMPLE = 30.0
 CANARY = 30.0
-BEAT = 3.5  # with the sweep's second it stays under the five that pages promise
+BEAT = 3.5  # plus the sweep's second it stays under the five seconds that pages promise
 THIN = 600.0
 # A first look at a large fleet takes longer than this; the other duties, new files among them, come in between.
 SWEEP_AT_MOST = 3.0
@@ -81,7 +81,7 @@ class Watch:
         self._beaten = float("-inf")
         self._reading: dict[int, Reading] = {}
         self._looks_at: tuple[str, float] | None = None  # the path at hand and since when, for `_end_when_hung`
-        self._told: dict[int, str] = {}  # what the log was told of a journal last: each try finds the same again
+        self._told: dict[int, str] = {}  # the last sentence logged about each journal, so that no try logs it again
         self._duties: tuple[tuple[str, float, Callable[[], None]], ...] = (
             ("find", FIND, self.find),
             ("tend", TEND, self.tend),
@@ -119,7 +119,7 @@ class Watch:
                 return
             if now < self._due.get(name, 0.0):
                 continue
-            # Slightly early, so that a duty of each second is not skipped by a turn that began a little too soon.
+            # A little early: a turn that begins slightly too soon must not skip the duties of each second.
             self._due[name] = now + every - 0.05
             self._do(name, duty)
 
@@ -129,7 +129,7 @@ class Watch:
             self._due.pop("sample", None)
 
     def tend(self) -> None:
-        """Look again at what could not be read before, and at what changes without a change of its file."""
+        """Retry the files that could not be read, and update states that change without a change of the file."""
         unread = JournalFile.objects.exclude(kind__in=("ok", VANISHED)).exclude(retry_at__gt=clock.wall())
         for row in unread:
             self._guarded(row, self._look_again)
@@ -185,7 +185,7 @@ class Watch:
         stamp = discovery.change_stamp(row.path)
         state = discovery.inspect_path(row.path)
         if state.kind == "busy":
-            return None  # its writer is quicker than us just now: the next sweep tries again
+            return None  # its writer writes too quickly just now: the next sweep tries again
         discovery.record_state(row, state)
         if not row.is_indexed:
             return Reading(row, stamp, iter(()))
@@ -208,7 +208,7 @@ class Watch:
     def _look_again(self, row: JournalFile) -> None:
         row.refresh_from_db()  # somebody may have acknowledged it since the list was read
         if row.kind == "failed":
-            self._read(row)  # at once, so that it is a card or read, and not for a second neither
+            self._read(row)  # read at once: until then the journal would be neither a card nor up to date
             return
         discovery.record_state(row, discovery.inspect_path(row.path))
         if row.is_indexed:
@@ -216,7 +216,7 @@ class Watch:
             row.save(update_fields=["signature"])
 
     def _mind_writer(self, row: JournalFile) -> None:
-        """A killed agent leaves no word in its journal; its lock tells."""
+        """Notice an agent that was killed: its journal does not say so, its lock does."""
         if liveness.record_writer(row):
             liveness.derive_states(row)
             intents.mark_changed(row)
@@ -255,7 +255,7 @@ class Watch:
             self._card(row, error.kind, error.message, error.hint)
         except Exception as error:
             if isinstance(error, DatabaseError) and not _is_about_rows(error):
-                raise  # our own database cannot work now: the whole duty is tried again
+                raise  # our own database fails now: the whole duty is tried again
             sentence = f"Reading it failed with {type(error).__name__}."
             if self._card(row, "failed", sentence, "The log of watch says where. It is tried again every 10 seconds."):
                 log.exception("Journal %s", row.path)
@@ -263,7 +263,7 @@ class Watch:
             self._looks_at = None
 
     def _card(self, row: JournalFile, kind: str, sentence: str, hint: str) -> bool:
-        """Put what is wrong into the journal's row. True when that is news."""
+        """Store the problem in the journal's row. True if the problem is new."""
         changed = self._told.get(row.pk) != sentence
         self._told[row.pk] = sentence
         JournalFile.objects.filter(pk=row.pk).update(kind=kind[:32], sentence=sentence, hint=hint, signature="")
@@ -275,7 +275,7 @@ class Watch:
         try:
             duty()
         except DatabaseError as error:
-            # Somebody holds our database's lock, or it is gone for a moment: next turn.
+            # Another process holds the lock of our database, or the disk failed: the next turn tries again.
             log.warning("Watch could not %s: %s. It tries again.", name, error)
             close_old_connections()
             self._due[name] = 0.0
@@ -290,7 +290,7 @@ def _is_gone(pid: int | None) -> bool:
 
 
 def _is_about_rows(error: DatabaseError) -> bool:
-    """Whether what a journal holds did not fit our tables, or made a sum too large: no other journal is touched by it.
+    """Whether a journal's rows did not fit our tables, or made a sum too large. Other journals are not affected.
 
     SQLite reports such a sum as it reports a locked database, as an OperationalError; its code tells them apart.
     """
@@ -300,7 +300,7 @@ def _is_about_rows(error: DatabaseError) -> bool:
 
 
 def _sync_less() -> None:
-    """What watch writes can be read again from the journals: it needs no fsync for each commit, as decisions do."""
+    """Commit without an fsync: unlike decisions, the rows that watch writes can be read again from the journals."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA synchronous = NORMAL")

@@ -44,7 +44,7 @@ class ClientLeft(Exception):
 
 
 @dataclass(slots=True)
-class Answer:
+class WholeResponse:
     """A response as a thread made it, complete."""
 
     status: int
@@ -80,7 +80,7 @@ class Application:
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.content})
 
-    def _answer(self, environ: dict[str, Any]) -> Answer:
+    def _answer(self, environ: dict[str, Any]) -> WholeResponse:
         """Run Django from the first middleware to the last closed connection in one thread."""
         begun: list[tuple[str, list[tuple[str, str]]]] = []
 
@@ -94,7 +94,7 @@ class Application:
             if close := getattr(response, "close", None):
                 close()
         status, headers = begun[-1]
-        return Answer(int(status.split()[0]), headers, content)
+        return WholeResponse(int(status.split()[0]), headers, content)
 
 
 async def _read(receive: Receive, body: IO[bytes], *, limit: int) -> None:
@@ -111,9 +111,9 @@ async def _read(receive: Receive, body: IO[bytes], *, limit: int) -> None:
     body.seek(0)
 
 
-def _refusal(status: int, sentence: str) -> Answer:
+def _refusal(status: int, sentence: str) -> WholeResponse:
     headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
-    return Answer(status, headers, sentence.encode())
+    return WholeResponse(status, headers, sentence.encode())
 
 
 def environ(scope: Scope, body: IO[bytes]) -> dict[str, Any]:

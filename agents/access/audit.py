@@ -11,8 +11,9 @@ from django.db.models import Q
 
 from agents.access.roles import Person
 from agents.models import AuditEvent, Job, JournalFile
-from agents.paging import Page, RowPlace, cut_page, line_of, parse_cursor
+from agents.paging import RowPlace, cut_page, line_of, parse_cursor
 from journal import clock
+from journal.reader.paging import Page
 
 PAGE = 100
 REPEATED = timedelta(minutes=1)
@@ -64,7 +65,7 @@ def record_event(
 
 
 def _stored(text: str) -> str:
-    """Text as SQLite can hold it: an address may stand for bytes that are no UTF-8, and its refusal is a line too."""
+    """Text as SQLite can store it. An address may hold bytes that are no UTF-8, and its refusal is audited too."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -80,7 +81,7 @@ def record_once(
 ) -> None:
     """Write one line; the same event of the same person within a minute is the same line.
 
-    A page left open asks every second or two, and would bury all else.
+    A page that is left open asks every second or two. A line for each poll would hide all other lines.
     """
     user = actor if isinstance(actor, User) else None
     same = AuditEvent.objects.filter(at__gt=clock.wall() - REPEATED, actor=user, action=action, allowed=allowed)

@@ -12,12 +12,15 @@ from journal import clock
 SIGN_IN = "sign in"
 WRONG = "Name or password was wrong, or it is switched off."
 MOST_OF_ONE = 8
-MOST_OF_ALL = 60  # a check of a password is slow on purpose: many of them would keep pages from being answered
+MOST_OF_ALL = 60  # hashing a password is slow on purpose: many checks at once would delay every page
 WINDOW = timedelta(minutes=10)
 
 
 def find_wait(claimed: User | None) -> timedelta | None:
-    """How long no password is checked for this person, None for a name nobody has; None when one may be tried now."""
+    """How long no password is checked for this person. None: a password may be tried now.
+
+    `claimed` None stands for all names that no account has.
+    """
     now = clock.wall()
     wrong = AuditEvent.objects.filter(action=SIGN_IN, detail=WRONG, at__gt=now - WINDOW).order_by("-at")
     ends = []

@@ -21,11 +21,11 @@ from journal.errors import JournalUnreadable
 from journal.reader import JournalState, Reader, file_signature, process
 from journal.reader.open import BUDGET
 
-RETRY = timedelta(minutes=10)  # of a file whose reading hung: each try may cost watch a restart
+RETRY = timedelta(minutes=10)  # wait after a file hung: each new try may cost watch a restart
 
 
 def find_paths() -> list[str]:
-    """The real paths the globs give, once each; a symlink that leads out stands for itself."""
+    """The real paths that the patterns match, each once. A symbolic link to a file outside is listed as itself."""
     patterns = settings.STEPKEEPER_JOURNALS
     found: dict[str, None] = {}
     for path in matching_paths(patterns):
@@ -35,7 +35,7 @@ def find_paths() -> list[str]:
 
 
 def inspect_path(path: str) -> JournalState:
-    """What lies at a path; nothing outside the globs is opened."""
+    """The state of the file at a path. A file outside the patterns is never opened."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -69,7 +69,7 @@ def reader_for(journal: JournalFile) -> Reader:
 
 
 def refresh_journals(before_each: Callable[[str], None] = lambda path: None) -> bool:
-    """Bring the rows in line with what the globs give, and each journal id with the one file that is the journal.
+    """Add, revive and retire rows after the files that the patterns match. Choose the one journal of each id.
 
     Returns whether files were found that had no row. `before_each` is called before a new file is opened.
     """
@@ -81,7 +81,7 @@ def refresh_journals(before_each: Callable[[str], None] = lambda path: None) -> 
             before_each(path)
             found[path] = inspect_path(path)
     for path, state in found.items():
-        # A copy until it is settled: nothing is read of a file whose journal may be indexed already.
+        # The row counts as a copy at first: the journal of the file may be indexed already under another path.
         kind = COPY if state.uuid else "new"
         JournalFile.objects.create(path=path, uuid=state.uuid or "", kind=kind, found_at=now, seen_at=now)
     JournalFile.objects.filter(path__in=present).update(seen_at=now)
@@ -98,7 +98,7 @@ def refresh_journals(before_each: Callable[[str], None] = lambda path: None) -> 
 
 
 def record_state(row: JournalFile, state: JournalState) -> None:
-    """Put what was seen at a path into its row; a copy, a rewound and a replaced file are told from the journal."""
+    """Store the state of a file in its row. Recognises a copy, a rewound file and a replaced file."""
     if state.readable and row.uuid and state.uuid and state.uuid != row.uuid:
         forget_rows(row)  # another journal lies at this path now
         row.uuid = ""
@@ -129,7 +129,7 @@ def record_state(row: JournalFile, state: JournalState) -> None:
 
 
 def record_hang(path: str, *, seconds: float) -> None:
-    """Make a file whose reading hung a card that is left alone for a while. A kill afterwards does not forget it."""
+    """Make a file whose reading hung a card, and leave it alone for a while. The card is on disk afterwards."""
     now = clock.wall()
     card: dict[str, Any] = {
         "kind": HUNG,
@@ -175,21 +175,21 @@ def _settle(found: dict[str, JournalState], present: list[str]) -> None:
 
 def _vanish(row: JournalFile) -> None:
     if row.kind == COPY and not row.jobs.exists():
-        row.delete()  # nothing was read of it
+        row.delete()  # no row of the index came from this file
         return
     row.vanished_at, row.kind, row.signature = clock.wall(), VANISHED, ""
     row.sentence = "The file is gone: no pattern of STEPKEEPER_JOURNALS gives it any more."
     row.hint = "If it was moved, add its new place to STEPKEEPER_JOURNALS."
     row.writer_pid, row.writer_role = None, ""
     row.save()
-    # Nobody can decide about a journal that is not there.
+    # A person cannot decide about a journal whose file is gone.
     PendingIntent.objects.filter(journal=row).delete()
 
 
 def _is_rewound(row: JournalFile, state: JournalState) -> bool:
-    """Fewer boots than before are a restored backup: what its agent writes from there on does not make it whole.
+    """A journal with fewer boots than before is a restored backup. Its lost rows do not come back by later writes.
 
-    A fall within one boot may be a power cut, which took rows that were not synced: the next boot reads anew.
+    A lower revision within one boot may be a power cut that took unsynced rows: the next boot is read anew.
     """
     return row.rewound_from is not None or state.highest_revision < row.highest_revision
 

@@ -21,7 +21,7 @@ from journal.reader import JournalState
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What speaks for one file's being the journal."""
+    """The facts that decide whether a file is the journal or a copy."""
 
     path: str
     indexed: bool = False  # the index holds its rows
@@ -99,7 +99,7 @@ def _claim(row: JournalFile, state: JournalState, *, indexed: bool) -> Claim:
 
 
 def _be_known(keeper: JournalFile) -> None:
-    """Of files found together all are copies at first: the journal is none, before any of them is looked at as one."""
+    """Take the journal out of the copies. Files that are found together all count as copies at first."""
     if keeper.kind == COPY:
         keeper.kind = "new"
         keeper.save(update_fields=["kind"])

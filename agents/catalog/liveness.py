@@ -35,8 +35,8 @@ def journals_to_derive() -> set[int]:
 def derive_states(journal: JournalFile) -> None:
     """Mark the journal's running tasks with what agents/states.py makes of them: crashed, hung or slow.
 
-    One of another maker's journal is unresolved: nothing there says who is at it. A queued task one of whose steps, or
-    of whose queued branches' steps, is held, as after an approval that expired, waits for a person: held.
+    A task of another maker's journal is unresolved: that journal does not say which process runs the task. A queued
+    task is held if a step of it, or of a queued branch of it, is held, as after an approval that expired.
     """
     tasks = IndexedTask.objects.filter(journal=journal)
     running = Q(status="running")

@@ -7,12 +7,12 @@ import glob
 import os
 from collections.abc import Iterator
 
-# What lies beside a journal and is not one.
+# Files and folders that SQLite and the runtime keep beside a journal.
 _BESIDE = ("-wal", "-shm", "-journal", ".lock", ".inbox", ".reserve", ".mark")
 
 
 def matching_paths(patterns: tuple[str, ...]) -> Iterator[str]:
-    """Every path the patterns give, once, without what only lies beside a journal."""
+    """Every path that the patterns match, once, without the files that belong to a journal."""
     seen: set[str] = set()
     for pattern in patterns:
         anything = os.path.basename(pattern) == "**"
@@ -24,9 +24,9 @@ def matching_paths(patterns: tuple[str, ...]) -> Iterator[str]:
 
 
 def is_inside(path: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a path without symlinks is one the patterns may give.
+    """Whether the patterns may match this path, which holds no symbolic links.
 
-    The part of a pattern before its first wildcard is the operator's own word: symlinks in it are followed.
+    Symbolic links are followed in the part before the first wildcard: the operator wrote that part.
     """
     parts = path.split(os.sep)
     return not _is_beside(path) and any(_fits(parts, _resolved(pattern)) for pattern in patterns)

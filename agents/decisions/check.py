@@ -48,7 +48,7 @@ def parse_kind(text: str) -> DecisionKind:
 
 
 def check_reason(reason: str) -> None:
-    """Refuse a decision or a question that says not why. Raises BadDecision."""
+    """Refuse a decision or a question without a reason. Raises BadDecision."""
     if not reason.strip():
         raise BadDecision("A reason is needed.", field="reason", hint="Say why, for whoever reads the audit.")
     if len(reason) > REASON_LENGTH:

@@ -43,7 +43,7 @@ def read(path: Path) -> dict[str, Kill]:
 
 
 def forget(paths: Paths) -> None:
-    """Forget the kills of an earlier run, and that its visitor came."""
+    """Forget the kills and the visitor of an earlier run."""
     for path in (paths.story, paths.seen):
         path.unlink(missing_ok=True)
 

@@ -74,7 +74,7 @@ def take_samples(before_each: Callable[[str], None] = lambda path: None) -> None
 
 
 def thin_samples() -> None:
-    """Let go of readings that are finer than their age needs."""
+    """Delete fine-grained readings that are old enough for a coarser series."""
     now = clock.wall()
     for seconds, kept in _KEPT:
         DiskSample.objects.filter(grain=seconds, taken_at__lt=now - kept).delete()
@@ -122,7 +122,7 @@ def _mount(path: str) -> str:
 
 def _volume(mount: str, now: datetime) -> Volume:
     found = os.statvfs(mount)
-    # As `df` counts: what is reserved for root is neither used nor there to be filled.
+    # As `df` counts: blocks reserved for root are neither used nor free.
     free = found.f_bavail * found.f_frsize
     total = (found.f_blocks - found.f_bfree) * found.f_frsize + free
     volume, _ = Volume.objects.update_or_create(
@@ -140,7 +140,7 @@ def _volume(mount: str, now: datetime) -> Volume:
 
 
 def _sizes(row: JournalFile, now: datetime) -> list[tuple[datetime, int]]:
-    # The log is written over in place and says nothing about growth.
+    # The write-ahead log is overwritten in place, so its size says nothing about growth.
     taken = (
         DiskSample.objects.filter(journal=row, grain__gt=30, taken_at__gte=now - timedelta(hours=24))
         .order_by("taken_at")

@@ -14,7 +14,7 @@ from agents.paging import line_of
 
 Level = Literal["ok", "warning", "critical"]
 
-# A threshold is left only this far below it: a volume that wavers around it opens one alert, not twenty.
+# Percent below a threshold at which its level ends: a volume near the threshold opens one alert, not twenty.
 HYSTERESIS = 2.0
 WAL_LIMIT = 64 * 1024 * 1024
 _SHORTEST = timedelta(minutes=10)  # a slope over less time than this says nothing about a day
@@ -23,7 +23,7 @@ _FARTHEST = timedelta(days=365)
 
 @dataclass(frozen=True, slots=True)
 class JournalDisk:
-    """What one journal takes on its volume."""
+    """The disk use of one journal."""
 
     journal_id: int
     path: str
@@ -104,7 +104,7 @@ def slope_per_day(points: Sequence[tuple[datetime, int]]) -> int | None:
 
 
 def full_at(now: datetime, free_bytes: int, growth_per_day: int | None) -> datetime | None:
-    """When a volume is full if it goes on like this; None when it does not grow, or not within a year."""
+    """When the volume will be full at this growth. None: it does not grow, or lasts longer than a year."""
     if not growth_per_day or growth_per_day <= 0:
         return None
     days = free_bytes / growth_per_day

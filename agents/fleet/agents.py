@@ -12,9 +12,9 @@ from django.db.models import Count, Max, Min, Q
 from agents.fleet.summaries import AgentLine
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import HELD, IN_FLIGHT
-from agents.paging import Page
 from agents.states import AGENT_STATES, AgentFacts, derive_agent_state, describe_agent
 from journal import clock
+from journal.reader.paging import Page
 
 PAGE = 50
 _UNFINISHED = ("queued", "running", "waiting")

@@ -31,15 +31,16 @@ from agents.models import Alert, Beat, IndexedTask, Job, JournalFile, PendingInt
 from agents.models.indexed_task import CRASHED, HUNG, SLOW, UNRESOLVED
 from agents.models.job import OPEN_STATES
 from agents.models.pending_intent import FOREIGN, HELD
-from agents.paging import Page, RowPlace, cut_page, parse_cursor
+from agents.paging import RowPlace, cut_page, parse_cursor
 from agents.states import describe_fleet
 from journal import clock
+from journal.reader.paging import Page
 
 PAGE = 50
 RECENT = 8
 # Watch sweeps each second and beats at least every five.
 STALE_AFTER = timedelta(seconds=15)
-# What waits for a person first, then what settles by itself, then what nothing here settles.
+# Held intents first, then those that settle by themselves, then those of other makers.
 _RANK = Case(
     When(state=HELD, then=Value(0)), When(state=FOREIGN, then=Value(2)), default=Value(1), output_field=IntegerField()
 )

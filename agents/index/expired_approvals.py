@@ -1,6 +1,6 @@
 """Approvals that ran out before anything was sent: the step waits for a person again, whatever its row says. Pure.
 
-The agent notes it when it starts; its clock and ours are the same machine's, so nobody has to wait for that.
+The agent records the expiry when it starts. Both run on one machine with one clock, so pages need not wait for that.
 """
 
 from __future__ import annotations

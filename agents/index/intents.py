@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 Known = dict[tuple[str, int], PendingIntent]
 
-# What recovery would do changes by itself as horizons and windows pass.
+# As horizons and key windows pass, recovery would decide otherwise: intents are looked at again this often.
 STALE = timedelta(seconds=30)
 _NO_KEY_COUNTS = "It changes nothing outside, so no key counts."
-_CHANGED = -1  # no revision of a journal: the intent is to be looked at again
+_CHANGED = -1  # no journal has this revision: it marks an intent to be looked at again
 MOST = 1000  # pending intents kept per journal, those changed the longest ago; as they are settled the others follow
 
 
@@ -60,7 +60,7 @@ def update_slices(journal: JournalFile, reader: Reader) -> Iterator[None]:
     of each intent says when that was: a kill leaves the others to be looked at.
     """
     now = clock.wall()
-    # Any step may be put aside for a person; what changes nothing outside and is not held is no business of recovery's.
+    # A held step of any effect waits for a person. Recovery ignores other steps that change nothing outside.
     pending = [step for step in reader.pending(limit=MOST) if step.effect in ("mutating", None) or step.hold_reason]
     pending += [step for step in reader.diverged(limit=MOST) if step.status != "pending"]
     known = {(row.task_id, row.step_index): row for row in PendingIntent.objects.filter(journal=journal)}
@@ -163,7 +163,7 @@ def _detail(step: Step, outlook: Outlook) -> str:
 
 
 def count_dispatches(attempts: Sequence[Attempt]) -> int:
-    """How often the intent may have left this machine: what a decision is bound to."""
+    """How often the intent may have left this machine. A decision is bound to this number."""
     return sum(attempt.verdict != "not_sent" for attempt in attempts)
 
 
@@ -196,8 +196,8 @@ def _outlook(
 
 
 def _of_ended_task(step: Step) -> Outlook:
-    """Nothing of an ended task is sent or looked at any more: only a person can still say what became of the step."""
-    # What the code asks for matters no more: no code runs for it.
+    """Recovery sends nothing of an ended task. Only a person can still say what became of its step."""
+    # The task has ended, so no code runs that could diverge.
     reason = "" if step.hold_reason == "diverged" else step.hold_reason or ""
     text = _NO_KEY_COUNTS if step.effect in ("read_only", "model") else "Nothing is sent any more."
     return Outlook(HELD, reason or "task_ended", "hold", window_text=text)

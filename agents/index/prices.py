@@ -1,7 +1,7 @@
 """What a model call cost: the one module that knows the price table.
 
-Prices come from the table bundled with `genai-prices`, never from the network: they move when the operator
-upgrades the package, and each priced row names the version it was priced with.
+Prices come from the table inside `genai-prices`, never from the network. They change when the operator upgrades the
+package. Each priced row names the version of the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VERSION = f"genai-prices {genai_prices.__version__}"
 
 # Tiers at the standard rate. Every other tier must stand in the table, which falls back to standard in silence.
 _STANDARD_TIERS = frozenset({"", "default", "standard", "auto"})
-# No response has as many tokens in one bucket. What says so is no count, and would break every sum it stands in.
+# No response has so many tokens in one bucket. A larger number is no count and would break every sum.
 _MOST_TOKENS = 10**8
 _UNSURE = {
     "open": "The call has not come back, or was cut off by a crash: it may have been billed",

@@ -17,7 +17,7 @@ _Place = tuple[str, str, str]  # agent, model, tool
 
 
 def utc_hour(moment: datetime | None) -> datetime | None:
-    """The hour a moment is booked under; None for a made-up one, which no zone's calendar may hold."""
+    """The UTC hour of a moment; None for an impossible moment that no calendar holds."""
     possible = moment is not None and 1970 <= moment.year < 9999
     return moment.replace(minute=0, second=0, microsecond=0) if moment and possible else None
 
@@ -97,7 +97,9 @@ def _spent(journal: JournalFile, hour: datetime) -> dict[_Place, SpendHour]:
 
 
 def _saved(group: str, column: str, journal: JournalFile, values: Collection[str]) -> list[tuple[Any, ...]]:
-    """What the runs with one of these values in a column were served from the journal, summed by a group.
+    """Sums of the model calls that runs were served from the journal, by a group.
+
+    `column` and `values` choose the runs.
 
     A run is served each model call up to `served_through`, so a call is saved once a run.
     """
@@ -122,7 +124,7 @@ def _saved(group: str, column: str, journal: JournalFile, values: Collection[str
 
 
 def _stored(moment: datetime) -> str:
-    """A moment as the database's own functions compare it."""
+    """A moment in the form that the database stores and compares."""
     return str(connection.ops.adapt_datetimefield_value(moment))
 
 

@@ -31,7 +31,7 @@ _TASK_COLUMNS = (
 )
 _MESSAGE = 1000  # characters of a failure's message: the task's own page has it all
 _BOOT = 2**32
-_MOST_STEPS = 2**31 - 1  # a made-up index must not break the row of its task, nor those beside it
+_MOST_STEPS = 2**31 - 1  # an impossible step index must not break the row of its task or other rows
 
 
 def read_slices(journal: JournalFile) -> Iterator[None]:

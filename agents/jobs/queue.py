@@ -35,7 +35,7 @@ from agents.models.job import CANARY, DECISION, FAILED, OPEN_STATES, QUERY_STATU
 from journal import clock
 from journal.models import DecisionKind
 
-# One canary is out at a time; one that does not come home in this time is given up for lost.
+# One canary job is open at a time. A canary that is not done within this time counts as lost.
 CANARY_PATIENCE = timedelta(seconds=60)
 _CANARIES_KEPT = timedelta(hours=1)
 
@@ -103,7 +103,7 @@ def _ask(wanted: Job, actor: Person, journal: JournalFile) -> Job:
             detail = f"The same was already asked for by {job.actor_name}: job {job.uuid}. {detail}"
         _audit(wanted, actor, detail=detail, job=job)
         if made:
-            # Only after the commit: a worker that is quicker than us must find the row. What fails here fails nothing:
+            # Only after the commit, so that a quick worker finds the row. A failure here loses nothing:
             # the decision stands, and watch puts a job that its queue does not have into it again.
             transaction.on_commit(lambda: _enqueue(job), robust=True)
     return job
@@ -122,7 +122,7 @@ def find_job(job_id: uuid.UUID) -> Job | None:
 def send_canary(*, watching_since: datetime | None = None) -> None:
     """Send a job through queue and worker that only shows it is alive. Called by watch.
 
-    One that was sent before `watching_since` may have died with the worker that took it: it is not waited for.
+    A canary from before `watching_since` may have died with its worker, so it is not waited for.
     """
     now = clock.wall()
     oldest = max(now - CANARY_PATIENCE, watching_since or now - CANARY_PATIENCE)

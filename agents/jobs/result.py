@@ -101,7 +101,7 @@ def _look(job: Job, journal: JournalFile) -> None:
 
 
 def _follow_decision(job: Job, journal: JournalFile) -> None:
-    # Read before the journal is: what it says was true no earlier than this.
+    # Read before the journal: its answer is at least as new as this check of the time.
     late = _is_late(job)
     reader = discovery.reader_for(journal)
     decision = reader.by_decision(job.message_id)
@@ -130,10 +130,10 @@ def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Deci
 
 
 def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, late: bool) -> None:
-    """An attempt was begun: its sender has the last word while it lives, however late that is."""
+    """An attempt was begun. While its sender lives, the sender's outcome counts, however late it comes."""
     attempt = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
     if attempt is None or attempt.verdict is None:
-        # A killed sender's boot is ended by the next writer: where none comes in time, nobody says more.
+        # The next writer ends the boot of a killed sender. If no writer comes in time, no outcome will be recorded.
         waits = not late or _holder(journal) is not None
         if attempt is not None and waits and _lives(reader, attempt.boot):
             hand_over_job(job, f"Taken in: attempt {number} is under way.")
@@ -150,12 +150,12 @@ def _lives(reader: Reader, boot: int) -> bool:
 
 
 def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, late: bool) -> None:
-    """An approval is used up by its attempt; until then it may still expire, and status is asked first."""
+    """An attempt uses an approval up. Before that, the approval may expire, and the status is asked first."""
     sent = [one for one in reader.attempts(job.task_id, job.step_index) if one.decision_id == decision.message_id]
     if sent:
         _end_sent(job, journal, reader, sent[-1].attempt, late=late)
     elif not _is_pending(job, reader):
-        # Where the approval had expired before, something else settled the step: then its end stays what it is.
+        # If the approval expired before, something else settled the step, and the job stays expired.
         if job.state != EXPIRED:
             _done(job, "Applied: the effect was there already, so nothing was sent.")
     elif late:
@@ -204,14 +204,14 @@ def follow_question(job: Job, journal: JournalFile) -> None:
         else:
             hand_over_job(job, " ".join(filter(None, (job.answer, _waiting(journal)))))
         return
-    # It was taken in; where the agent asks, its answer comes a little later.
+    # The writer took the question in. If the agent asks, its answer comes a little later.
     answer = job.answer or status_query.newest_answer(job, journal)
     if not answer and job.state == EXPIRED:
         return
     if not answer and not _is_pending(job, discovery.reader_for(journal)):
         answer = "The step is settled: there was nothing left to ask."
     if not answer and (why_not := status_query.why_not_asked(job, journal)):
-        # Looked at again: an answer is written before its step is dispatched again.
+        # Read again: the agent writes an answer before it dispatches the step again.
         answer = status_query.newest_answer(job, journal)
         if not answer:
             end_job(job, REFUSED, f"Refused: {why_not} No answer is on record; ask again if it is still wanted.")

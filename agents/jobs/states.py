@@ -50,14 +50,14 @@ def finish_job(job: Job, state: str, sentence: str) -> bool:
 
 
 def correct_job(job: Job, sentence: str) -> bool:
-    """The journal's later truth: a job given up as expired or failed had been applied after all."""
+    """Mark a job done that was given up as expired or failed: the journal says that it was applied."""
     return _move(job, (EXPIRED, FAILED), state=DONE, sentence=sentence, **_learned(job))
 
 
 def hand_over_job(job: Job, sentence: str) -> bool:
     """The message is posted; the journal's writer has to take it in.
 
-    This attempt ended in an orderly way, so it no longer counts towards giving up.
+    This attempt ended in order, so it does not count towards giving up.
     """
     if (job.state, job.sentence) == (WAITING_AGENT, sentence):
         return True
@@ -73,7 +73,7 @@ def mark_posted(job: Job) -> None:
 def requeue_job(job: Job) -> bool:
     """Give a waiting job back to the worker: its agent is gone, so the worker may now be the writer.
 
-    Not sooner than LOST after the worker last had it: what the worker cannot do it need not try each second.
+    At most once in LOST seconds: a job that the worker cannot do is not tried each second.
     """
     now = clock.wall()
     due = Job.objects.filter(uuid=job.uuid, state=WAITING_AGENT, claimed_at__lt=now - LOST)
@@ -94,7 +94,7 @@ def give_up_jobs() -> list[Job]:
 
 
 def requeue_lost_jobs() -> list[Job]:
-    """Put right what kills left behind; returns the jobs to put into the queue again."""
+    """Reset the jobs that a killed worker left behind; returns the jobs to queue again."""
     now = clock.wall()
     # Posted or not: a message posted twice under one id is applied once.
     Job.objects.filter(_stuck(), attempts__lt=MOST_ATTEMPTS).update(

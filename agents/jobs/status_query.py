@@ -78,7 +78,7 @@ def _outdated(job: Job, step: Step, attempts: Sequence[Attempt]) -> str:
 
 
 def newest_answer(job: Job, journal: JournalFile) -> str:
-    """What the newest evidence since the question, up to PATIENCE past its time, says; empty while there is none."""
+    """The newest answer since the question, up to PATIENCE after it expires; empty while there is none."""
     if job.posted_at is None or job.step_index is None:
         return ""
     found = discovery.reader_for(journal).evidence(job.task_id, job.step_index)
@@ -143,7 +143,7 @@ def _leave(job: Job, journal: JournalFile, step: Step, why: str) -> Literal["lef
 
 
 def _binding(job: Job) -> dict[str, object]:
-    """What the question was shown with: the agent asks nothing about another step, or after its time."""
+    """The facts that the page showed. The agent asks nothing about another step, or after the question expired."""
     return {
         "expires_at": clock.text(job.expires_at) if job.expires_at else None,
         "key": job.key,
@@ -153,7 +153,7 @@ def _binding(job: Job) -> dict[str, object]:
 
 
 def _in_flight(attempts: Sequence[Attempt], journal: JournalFile) -> bool:
-    """Whether a dispatch of the writer that lives now has not come back: `absent` then proves nothing."""
+    """Whether a dispatch of the living writer has no outcome yet. Then the answer `absent` proves nothing."""
     if not attempts or attempts[-1].verdict is not None:
         return False
     boot = discovery.inspect_path(journal.path).highest_boot
@@ -173,6 +173,6 @@ def _profile(step: Step, reader: Reader) -> Profile | None:
 
 
 def _said(answer: Answer, http_status: int | None) -> str:
-    """The answer in words of ours: viewers and the audit read them, so nothing of the provider's own is in it."""
+    """The answer in our words. Viewers and the audit read them, so they quote nothing from the provider."""
     status = f" (HTTP {http_status})" if http_status is not None else ""
     return f"{_WORDS[answer]}{status}"

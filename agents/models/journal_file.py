@@ -34,7 +34,9 @@ class JournalFile(models.Model):
     signature = models.CharField(max_length=400, blank=True, default="")
 
     copy_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="copies")
-    rewound_from = models.BigIntegerField(null=True, blank=True)  # what it fell from; set: until acknowledged
+    rewound_from = models.BigIntegerField(
+        null=True, blank=True
+    )  # the higher revision that was read before; set until a person acknowledges
 
     doubt = models.CharField(max_length=16, blank=True, default="")  # restored or copied, and nobody accepted it yet
     doubt_boot = models.BigIntegerField(default=0)  # the boot that noticed it
@@ -51,11 +53,11 @@ class JournalFile(models.Model):
     growth_per_day = models.BigIntegerField(null=True, blank=True)
 
     found_at = models.DateTimeField()
-    seen_at = models.DateTimeField()  # the last time the globs gave it
+    seen_at = models.DateTimeField()  # the last time the patterns matched it
     read_at = models.DateTimeField(null=True, blank=True)  # the last time the index held all its rows; NULL: never
     swept_at = models.DateTimeField(null=True, blank=True)  # the last time watch took slices of it
     vanished_at = models.DateTimeField(null=True, blank=True)
-    retry_at = models.DateTimeField(null=True, blank=True)  # of one whose reading hung: not opened before
+    retry_at = models.DateTimeField(null=True, blank=True)  # a file that hung is not opened before this time
 
     class Meta:
         ordering = ("path",)
@@ -70,7 +72,7 @@ class JournalFile(models.Model):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether another maker wrote it: it has steps, and says nothing of tasks, effects, attempts or spend."""
+        """Whether another program made it. Such a journal has steps, but no tasks, effects, attempts or spend."""
         return self.dialect not in ("", "stepkeeper")
 
     @property
@@ -79,7 +81,7 @@ class JournalFile(models.Model):
 
     @property
     def is_present(self) -> bool:
-        """Whether it stands for itself: it is there, and no copy of another."""
+        """Whether the file exists and is no copy of another."""
         return self.vanished_at is None and self.kind != COPY
 
     @property

@@ -1,8 +1,8 @@
 """The dashboard as one command: web, worker and watch, with one clean stop.
 
 Two processes supervise. The front is what the user started: it holds the data folder, passes signals on, and adopts
-whatever loses its parent. The supervisor below it starts and watches the parts. Kill either with -9 and the other ends
-everything; kill both at once and the kernel sends each part SIGTERM.
+every process that loses its parent. The supervisor below it starts and watches the parts. Kill either with -9, and the
+other ends everything. Kill both at once, and the kernel sends each part SIGTERM.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _supervise(front: int, *, demo: bool) -> None:
     except DatabaseError as error:
         _say(f"Cannot start: the dashboard's database fails: {error}. Is '{settings.STEPKEEPER_DATA}' writable?")
     except BaseException:
-        traceback.print_exc()  # nobody above this process's end would show it
+        traceback.print_exc()  # no process above this one would print it
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -152,7 +152,7 @@ def prepare_data() -> None:
 
 
 def dashboard_parts(*, demo: bool) -> list[Part]:
-    """The programs to run; each is an ordinary command one can also start alone, as the systemd units do."""
+    """The programs to run. Each is an ordinary command that can also be started alone."""
     manage = str(settings.BASE_DIR / "manage.py")
     env = os.environ | {"PYTHONUNBUFFERED": "1", "STEPKEEPER_DEMO": "1" if demo or settings.STEPKEEPER_DEMO else "0"}
     web = [sys.executable, "-m", "granian", "--interface", "asginl", "--host", "127.0.0.1"]
@@ -190,7 +190,7 @@ def _announcer() -> Callable[[], None]:
 def _web_answers() -> bool:
     web = http.client.HTTPConnection("127.0.0.1", settings.STEPKEEPER_PORT, timeout=1.0)
     try:
-        # Whatever it says about the other parts: that it says something is what is asked here.
+        # Any answer shows that web works; whether the other parts work does not matter here.
         web.request("GET", reverse("healthz"), headers={"Host": settings.ALLOWED_HOSTS[0]})
         return web.getresponse().status in {200, 503}
     except (OSError, http.client.HTTPException):

@@ -24,7 +24,7 @@ from journal.supervise import exit_status
 
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 GRACE = 5.0  # seconds from SIGTERM to SIGKILL when asked to stop
-ORPHAN_GRACE = 1.5  # the same when the parent was killed: whoever did that does not wait
+ORPHAN_GRACE = 1.5  # the same after the parent was killed: nobody waits then
 LONGEST_BACKOFF = 30.0
 STEADY = 60.0  # a part that ran this long has its restarts forgiven
 # The canary goes round every 30 s, and a worker that is too busy for it took a job, whose time limit is 60 s. Longer
@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Part:
-    """One child program and how it fares."""
+    """One child program: its process, its restarts and its last sign of life."""
 
     name: str
     argv: Sequence[str]

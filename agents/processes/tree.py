@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def adopt_orphans() -> None:
-    """Makes this process the new parent of every descendant whose own parent dies, so that none gets away."""
+    """Makes this process the new parent of every descendant whose own parent dies, so that it can end them all."""
     if _libc is not None:
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -106,7 +106,7 @@ def end_descendants(*, grace: float) -> None:
     while descendants() and time.monotonic() < deadline:
         reap_children()
         time.sleep(0.05)
-    # A process may fork between the look and the kill: the orphan comes to us and the next look finds it.
+    # A process may fork before it is killed: its orphan becomes our child, and the next turn of the loop ends it.
     give_up = time.monotonic() + 2
     while (left := descendants()) and time.monotonic() < give_up:
         signal_processes(left, signal.SIGKILL)

@@ -13,11 +13,11 @@ from django.views.decorators.http import require_safe
 from agents.fleet import queries
 from agents.fleet.queries import STATES, count_begun, list_tasks
 from agents.fleet.summaries import TaskLine
-from agents.paging import Page
 from dashboard.ui.access import can_see_payloads, require_role
 from dashboard.ui.forms import TaskFilter
 from dashboard.ui.render import page_or_part
 from journal import clock
+from journal.reader.paging import Page
 
 MOST_NEW = 100  # the pill counts no further
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from agents.models import Beat, Job
 from agents.processes import launcher
 from agents.processes.supervisor import Part, silent_parts
+from tests.running_dashboard import a_data_folder, clean_environment, free_port, get, port_is_free, soon
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -115,6 +117,54 @@ def test_a_worker_without_a_sign_of_life_is_replaced_with_all_it_started():
         int(pid) for line in [*lines, *rest.splitlines()] if line.startswith("worker") for pid in line.split()[1:]
     ]
     assert all(gone(pid) for pid in second)
+
+
+# A web process that answers /healthz, and a supervisor that asks it as `up` does.
+WEB = """
+import http.server, os, sys
+class Healthy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Healthy)
+print("web", os.getpid(), flush=True)
+server.serve_forever()
+"""
+WEB_SUPERVISOR = """
+import os, sys
+import django; django.setup()
+from pathlib import Path
+from agents.processes import launcher, supervisor as parts
+parts.SILENT, parts.LOOK_EVERY = 5.0, 0.05
+web = parts.Part("web", [sys.executable, "-c", sys.argv[1], os.environ["PORT"]], os.environ)
+say = lambda sentence: print("said", sentence, flush=True)
+parts.Supervisor([web], cwd=Path.cwd(), beats=launcher._beats, say=say, grace=0.5).run(each_turn=lambda: None)
+"""
+
+
+@pytest.mark.slow
+def test_a_stopped_web_process_is_ended_and_another_answers(tmp_path):
+    port = free_port()
+    env = clean_environment() | {
+        "STEPKEEPER_DATA": str(a_data_folder(tmp_path / "data")),
+        "PORT": str(port),
+        "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+    }
+    argv = [sys.executable, "-c", WEB_SUPERVISOR, WEB]
+    with subprocess.Popen(argv, cwd=CHECKOUT, env=env, stdout=subprocess.PIPE, text=True) as supervisor:
+        try:
+            assert supervisor.stdout is not None
+            first = int(supervisor.stdout.readline().split()[1])
+            soon(lambda: not port_is_free(port), within=20)
+            os.kill(first, signal.SIGSTOP)
+            assert "web gave no sign of life" in supervisor.stdout.readline()
+            lines = [supervisor.stdout.readline(), supervisor.stdout.readline()]
+            assert "web ended (SIGKILL)" in lines[0]
+            assert int(lines[1].split()[1]) != first
+            assert gone(first)
+            assert get(port, "/healthz")[0] == 200
+        finally:
+            supervisor.terminate()
 
 
 @pytest.mark.slow
