@@ -60,6 +60,7 @@ class PendingPage:
     held: tuple[Waiting, ...]
     others: tuple[Waiting, ...]
     foreign: tuple[Waiting, ...]
+    agent: str  # whose intents these are; empty: all agents
     sentence: str
     href: str
     next_href: str
@@ -71,19 +72,21 @@ class PendingPage:
         return not self.held and not self.others and not self.foreign
 
 
-def build_pending_page(*, decides: bool, reveal: bool, after: str) -> PendingPage:
-    """A page of the pending intents of all journals. Raises ValueError for an invalid cursor."""
+def build_pending_page(*, agent: str, decides: bool, reveal: bool, after: str) -> PendingPage:
+    """A page of the pending intents of one agent, or of all. Raises ValueError for an invalid cursor."""
     now = clock.wall()
-    page, held, url = list_pending(after=after, limit=LIMIT), queries.count_held(), reverse("pending")
+    page, held = list_pending(agent=agent, after=after, limit=LIMIT), queries.count_held(agent=agent)
+    url = reverse("pending")
     waiting = tuple(_build_waiting(line, now, decides=decides, reveal=reveal) for line in page.items)
     return PendingPage(
         held=tuple(each for each in waiting if each.line.needs_person),
         others=tuple(each for each in waiting if not each.line.needs_person and each.line.state != FOREIGN),
         foreign=tuple(each for each in waiting if each.line.state == FOREIGN),
+        agent=agent,
         sentence=_describe_queue(held, others=bool(after or waiting)),
-        href=make_page_href(url, after),
-        next_href=make_page_href(url, page.next_cursor) if page.next_cursor else "",
-        first_href=url if after else "",
+        href=make_page_href(url, after, agent=agent),
+        next_href=make_page_href(url, page.next_cursor, agent=agent) if page.next_cursor else "",
+        first_href=make_page_href(url, "", agent=agent) if after else "",
         version=digest_shown(page, held),
     )
 
@@ -151,6 +154,7 @@ def show_pending(request: HttpRequest) -> HttpResponse:
         page = build_pending_page(
             decides=can_decide(request.user),
             reveal=can_see_payloads(request.user),
+            agent=request.GET.get("agent", "")[:200],
             after=request.GET.get("after", ""),
         )
     except ValueError as error:

@@ -1,4 +1,4 @@
-// Ages move by themselves, by the server's clock and in the words of dashboard/wording.py.
+// Ages move by themselves, by the server's clock and in the words of dashboard/ui/format.py.
 (() => {
   "use strict";
   const EVERY = 5000; // often enough for an age in seconds, seldom enough to stay calm
@@ -10,8 +10,8 @@
   const duration = (seconds) => {
     const whole = Math.floor(seconds);
     if (whole < MINUTE) return `${whole} s`;
-    if (whole < HOUR) return two(whole, MINUTE, "m", 1, "s");
-    return whole < 2 * DAY ? two(whole, HOUR, "h", MINUTE, "m") : two(whole, DAY, "d", HOUR, "h");
+    if (whole < HOUR) return `${Math.floor(whole / MINUTE)} min`;
+    return whole < 2 * DAY ? two(whole, HOUR, "h", MINUTE, "min") : two(whole, DAY, "d", HOUR, "h");
   };
   const WORDS = {
     age: (seconds) => (seconds < -1 ? `in ${duration(-seconds)}` : seconds < 2 ? "just now" : `${duration(seconds)} ago`),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -105,13 +104,23 @@ def list_tasks(
 ) -> Page[TaskLine]:
     """Tasks of all journals, last changed first. `status` is one of STATES, the derived ones too.
 
+    Branches are folded into their task, unless a state or a text is looked for: then each stands by itself.
+
     Raises ValueError for a cursor that is none.
     """
     rows = _filtered(agent, status, text).select_related("journal").order_by("-updated_at", "-id")
     last = parse_cursor(after)
     if last:
         rows = rows.filter(Q(updated_at__lt=last[0]) | Q(updated_at=last[0], id__lt=last[1]))
-    return cut_page(rows, limit, place=lambda row: RowPlace(row.updated_at, row.pk), lines=partial(map, task_line))
+    return cut_page(rows, limit, place=lambda row: RowPlace(row.updated_at, row.pk), lines=_make_task_lines)
+
+
+def _make_task_lines(tasks: Sequence[IndexedTask]) -> Iterator[TaskLine]:
+    """Each task with how many branches stand right below it."""
+    journals, ids = {row.journal_id for row in tasks}, [row.task_id for row in tasks]
+    below = IndexedTask.objects.filter(journal__in=journals, parent_id__in=ids).values_list("journal_id", "parent_id")
+    counts = {(journal_id, parent_id): count for journal_id, parent_id, count in below.annotate(Count("pk"))}
+    return (task_line(row, branches=counts.get((row.journal_id, row.task_id), 0)) for row in tasks)
 
 
 def count_begun(since: datetime, *, agent: str = "", status: str = "", text: str = "", limit: int) -> int:
@@ -120,7 +129,7 @@ def count_begun(since: datetime, *, agent: str = "", status: str = "", text: str
 
 
 def _filtered(agent: str, status: str, text: str) -> QuerySet[IndexedTask]:
-    rows = IndexedTask.objects.all()
+    rows = IndexedTask.objects.all() if status or text else IndexedTask.objects.filter(parent_id=None)
     if agent:
         rows = rows.filter(agent=agent)
     if status in (CRASHED, HUNG, SLOW, UNRESOLVED):
@@ -148,12 +157,14 @@ def list_agents() -> list[str]:
     return list(IndexedTask.objects.order_by("agent").values_list("agent", flat=True).distinct())
 
 
-def list_pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
-    """Pending intents of all journals: held ones, then those that settle by themselves, then those of other makers.
+def list_pending(*, agent: str = "", after: str = "", limit: int = PAGE) -> Page[IntentLine]:
+    """Pending intents of all agents or of one: held ones, then those that settle by themselves, then other makers'.
 
     Each kind oldest first. Raises ValueError for a cursor that is none.
     """
     rows = PendingIntent.objects.select_related("journal").annotate(rank=_RANK).order_by("rank", "since", "id")
+    if agent:
+        rows = rows.filter(agent=agent)
     last = parse_cursor(after)
     if last:
         later = Q(since__gt=last.at) | Q(since=last.at, id__gt=last.row_id)
@@ -161,9 +172,10 @@ def list_pending(*, after: str = "", limit: int = PAGE) -> Page[IntentLine]:
     return cut_page(rows, limit, place=lambda row: RowPlace(row.since, row.pk, row.rank), lines=_intent_lines)
 
 
-def count_held() -> int:
-    """How many intents of all journals wait for a person."""
-    return PendingIntent.objects.filter(state=HELD).count()
+def count_held(*, agent: str = "") -> int:
+    """How many intents of all journals, or of one agent, wait for a person."""
+    held = PendingIntent.objects.filter(state=HELD)
+    return (held.filter(agent=agent) if agent else held).count()
 
 
 def list_journals() -> list[JournalLine]:

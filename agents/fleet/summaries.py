@@ -55,6 +55,12 @@ class TaskLine:
     last_boot: int | None
     error_type: str = ""
     error_message: str = ""  # may quote a payload: for who may see those
+    branches: int = 0
+
+    @property
+    def name(self) -> str:
+        """The task's id; of a branch its own part of it."""
+        return self.task_id if self.parent_id is None else self.task_id.removeprefix(f"{self.parent_id}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +192,15 @@ class Overview:
         return self.journals == 0
 
 
-def task_line(row: IndexedTask) -> TaskLine:
-    """A task's row as pages show it."""
+def task_line(row: IndexedTask, *, branches: int = 0) -> TaskLine:
+    """A task's row as pages show it; `branches` stand right below it."""
     return line_of(
         TaskLine,
         row,
         cost=None if row.journal.is_foreign else Money.of(row.cost_pico, unpriced_calls=row.unpriced_calls),
         saved=Money.of(row.saved_pico, unpriced_calls=row.saved_unpriced_calls),
         updated_at=row.updated_at if row.dated else None,
+        branches=branches,
     )
 
 

@@ -466,6 +466,10 @@ class Migration(migrations.Migration):
             model_name="indexedtask",
             index=models.Index(fields=["agent", "-updated_at", "-id"], name="task_agent_newest"),
         ),
+        migrations.AddIndex(
+            model_name="indexedtask",
+            index=models.Index(fields=["journal", "parent_id"], name="task_branches"),
+        ),
         migrations.AddConstraint(
             model_name="indexedtask",
             constraint=models.UniqueConstraint(fields=("journal", "task_id"), name="task_once_per_journal"),

@@ -55,6 +55,7 @@ class IndexedTask(models.Model):
             models.Index(fields=("-updated_at", "-id"), name="task_newest"),
             models.Index(fields=("status", "-updated_at", "-id"), name="task_status_newest"),
             models.Index(fields=("agent", "-updated_at", "-id"), name="task_agent_newest"),
+            models.Index(fields=("journal", "parent_id"), name="task_branches"),
         )
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ class AttemptLine:
 
 # The meaning of each kind of attempt, as a sentence after "because".
 _WHY = {
-    "no_outcome": "A dispatch mark is on disk and nothing after it: the process ended in between.",
+    "no_outcome": "It was sent, and no answer is recorded: the process ended in between.",
     "dns": "The host's name did not resolve: no connection existed.",
     "not_connected": "No connection was made: not one byte of the request left.",
     "stale": "The re-check before the first byte failed: the boot or the time was no longer right.",

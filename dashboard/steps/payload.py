@@ -103,12 +103,12 @@ def prove_key(step: Step, arguments: ShownPayload | None) -> Equality:
     if not stored:
         return Equality("", None, "the journal holds no key")
     if arguments is None or not arguments.whole or step.arguments_json is None:
-        return Equality(stored, None, "not recomputed: the payload is not here as a whole")
+        return Equality(stored, None, "checksum not computed: the payload is not here as a whole")
     try:
         made = ids.step_key(step.task_id, step.step_index, step.arguments_json, generation=step.key_generation)
     except UnicodeEncodeError:
-        return Equality(stored, None, "not recomputed: the stored text is not UTF-8")
-    return Equality(stored, made == stored, "recomputed: equal" if made == stored else "recomputed: DIFFERS")
+        return Equality(stored, None, "checksum not computed: the stored text is not UTF-8")
+    return Equality(stored, made == stored, "checksum matches" if made == stored else "checksum DIFFERS")
 
 
 def prove_payload(step: Step, arguments: ShownPayload | None, request: FrozenRequest | None) -> Equality:
@@ -117,16 +117,16 @@ def prove_payload(step: Step, arguments: ShownPayload | None, request: FrozenReq
     if not stored:
         return Equality("", None, "the journal holds no payload hash")
     if request is not None and (request.body_bytes or 0) > len(request.body):
-        return Equality(stored, None, "not recomputed: longer than a page reads")
+        return Equality(stored, None, "checksum not computed: longer than a page reads")
     if request is not None:
         made = frozen_request.digest_request(request.method, request.url, request.headers, request.body, request.refs)
     elif step.transport == "http":
-        return Equality(stored, None, "not recomputed: the frozen request is not here")
+        return Equality(stored, None, "checksum not computed: the frozen request is not here")
     elif arguments is None or not arguments.whole:
-        return Equality(stored, None, "not recomputed: the payload is not here as a whole")
+        return Equality(stored, None, "checksum not computed: the payload is not here as a whole")
     else:
         made = arguments.sha256
-    return Equality(stored, made == stored, "recomputed: equal" if made == stored else "recomputed: DIFFERS")
+    return Equality(stored, made == stored, "checksum matches" if made == stored else "checksum DIFFERS")
 
 
 def build_sent_request(request: FrozenRequest, proof: Equality, *, reveal: bool, all_: bool) -> SentRequest:

@@ -52,7 +52,8 @@ def describe_task(
     saved = f", {served} served from the journal" if served else ""
     end = task.ended_at or task.updated_at
     span = f" in {format_duration((end - task.created_at).total_seconds())}" if end and task.created_at else ""
-    over = f" across {boots} boots of the agent" if boots > 1 else ""
+    restarts = "once" if boots == 2 else f"{boots - 1} times"
+    over = f", restarted {restarts}" if boots > 1 else ""
     if task.derived:
         return _describe_foreign_task(task, steps)
     if state in ENDED:

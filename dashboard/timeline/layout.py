@@ -146,7 +146,7 @@ def _find_deaths(boots: Sequence[Boot], first: float, last: float, live: int | N
             continue
         if back is not None:
             at = min(at, back)
-        after = f"boot {boot.boot} → {successor.boot}" if successor else f"boot {boot.boot}, not restarted"
+        after = "restarted" if successor else "not restarted"
         deaths.append(_Death(at, back, f"{boot.ended or 'ended unseen'} · {after}", boot.ended == "clean"))
     return deaths
 

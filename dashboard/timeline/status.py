@@ -23,6 +23,8 @@ def describe_step(step: Step, attempts: Sequence[Attempt], *, live: int | None, 
     """The signal of one step. `live` is the boot that runs now, `served` how many later runs reused the step."""
     if step.status == "committed":
         if served:
+            if step.effect != "model":
+                return Signal("reused", "done before the restart, not repeated")
             times = f" ×{served}" if served > 1 else ""
             return Signal("reused", f"reused{times} · paid {_format_clock(step.updated_at)}")
         return Signal("committed", "committed")

@@ -60,15 +60,22 @@ def format_age(moment: datetime | None, now: datetime) -> str:
         return "at an unknown time"
     seconds = (now - moment).total_seconds()
     if seconds < -1:
-        return f"in {format_duration(-seconds)}"
+        return f"in {_format_rounded(-seconds)}"
     if seconds < 2:
         return "just now"
-    return f"{_format_whole_seconds(seconds)} ago"
+    return f"{_format_rounded(seconds)} ago"
 
 
-def _format_whole_seconds(seconds: float) -> str:
-    # Ages move by themselves: no more than a second's precision, or they would never be still.
-    return f"{int(seconds)} s" if seconds < _MINUTE else format_duration(float(int(seconds)))
+def _format_rounded(seconds: float) -> str:
+    """A length of time that moves by itself: calm past a minute, which has no seconds. static/ages.js says the same."""
+    whole = int(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    if whole < 2 * _DAY:
+        return _format_two_units(whole, _HOUR, "h", _MINUTE, "min")
+    return _format_two_units(whole, _DAY, "d", _HOUR, "h")
 
 
 def format_size(count: int | None) -> str:
@@ -118,9 +125,7 @@ def describe_key_window(text: str, left: float | None) -> str:
     """How long a provider surely knows a key: the rest of its window, or why there is none."""
     if left is None:
         return text or "unknown: nothing says how long the key is kept"
-    return (
-        f"key safe for {_format_whole_seconds(left)}" if left > 0 else "closed: the provider may have forgotten the key"
-    )
+    return f"key safe for {_format_rounded(left)}" if left > 0 else "closed: the provider may have forgotten the key"
 
 
 def name_signal(state: str) -> str:

@@ -54,9 +54,13 @@ def _wants_part(request: HttpRequest) -> bool:
     )
 
 
-def make_page_href(url: str, after: str) -> str:
-    """The address of the page of a list that begins after a cursor; without one, of its first page."""
-    return f"{url}?{urlencode({'after': after})}" if after else url
+def make_page_href(url: str, after: str, **kept: str) -> str:
+    """The address of the page of a list that begins after a cursor; without one, of its first page.
+
+    `kept` are the list's filters; empty ones are left out.
+    """
+    asked = {name: value for name, value in (*kept.items(), ("after", after)) if value}
+    return f"{url}?{urlencode(asked)}" if asked else url
 
 
 def digest_shown(*told: object) -> str:

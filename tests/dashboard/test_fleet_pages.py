@@ -265,3 +265,24 @@ def test_no_two_agents_of_the_spend_chart_share_a_colour_and_all_others_are_draw
     assert len(keys) == 7
     assert len({hue for hue, _ in keys}) == 7
     assert keys[-1] == ("6", "all others")
+
+
+def test_each_alert_leads_to_what_it_is_about(small_fleet, settings):
+    settings.STEPKEEPER_INTENT_ALERT = 60
+    (small_fleet.folder / "torn.db").write_bytes(b"no database at all, and longer than a header has to be" * 20)
+    fleet.swept()
+    alerts.evaluate_alerts(watching_since=clock.wall() - timedelta(hours=1))
+    page = text(signed_in().get("/alerts/"))
+    torn = fleet.journal_file(small_fleet.folder / "torn.db")
+    assert set(re.findall(r'<p><a href="([^"]+)">', page)) == {
+        "/pending/?agent=triage", f"/journals/#journal-{torn.pk}", "/healthz",
+    }  # fmt: skip
+    assert f'id="journal-{torn.pk}"' in text(signed_in().get("/journals/"))
+
+
+def test_the_queue_of_one_agent_holds_that_agents_intents_alone(small_fleet):
+    page = assert_page("/pending/?agent=triage", part="pending-queue")
+    assert "One intent needs your decision." in page
+    assert "Of agent <bdi>triage</bdi> alone." in page
+    assert_a_poll_brings_the_same_page(part="pending-queue", page=page)
+    assert "Nothing is pending." in text(signed_in().get("/pending/?agent=other"))

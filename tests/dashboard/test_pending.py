@@ -57,7 +57,7 @@ def test_a_folded_row_names_its_task(small_fleet):
     assert "step 0" in page[page.index("<summary>") : page.index("</summary>")]
 
 
-@pytest.mark.parametrize(("minutes", "said"), [(90, "key safe for 1 h 30 m"), (-1, "closed: the provider may have")])
+@pytest.mark.parametrize(("minutes", "said"), [(90, "key safe for 1 h 30 min"), (-1, "closed: the provider may have")])
 def test_a_key_window_that_is_known_is_not_called_unknown(small_fleet, still_clock, minutes, said):
     PendingIntent.objects.update(window_text="", window_left_until=still_clock + timedelta(minutes=minutes))
     page = text(signed_in().get("/pending/"))

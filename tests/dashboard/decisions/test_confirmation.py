@@ -26,7 +26,7 @@ def test_the_confirmation_shows_the_bytes_the_key_and_what_if_wrong(held, kind):
     assert "1 dispatch may have left this machine" in page
     assert "If you are wrong" in page
     assert "expires" in page
-    assert page.count("recomputed: equal") == 2
+    assert page.count("checksum matches") == 2
     assert not Job.objects.exists()
 
 
@@ -52,7 +52,7 @@ def test_a_body_longer_than_a_page_reads_has_its_whole_length_and_raises_no_fals
     assert "download the whole body" in confirm
     assert 'body: <span class="digits">16 bytes</span>' in step
     for page in (confirm, step):
-        assert "not recomputed: longer than a page reads" in page
+        assert "checksum not computed: longer than a page reads" in page
         assert "DIFFERS" not in page
         assert "Something changed this journal from outside" not in page
     assert client.get(held("download", "body")).content == b'{"text":"hello"}'

@@ -21,7 +21,7 @@ def test_the_step_is_a_page_and_a_part(small_fleet):
     page = assert_page(small_fleet.step(2), part="step-now", role="operator")
     assert "journal says" in page
     assert "provider says" in page
-    assert page.count("recomputed: equal") == 2  # the key, and the payload
+    assert page.count("checksum matches") == 2  # the key, and the payload
 
 
 def test_payload_and_output_stand_with_their_length_and_their_own_hash(small_fleet):
@@ -47,7 +47,7 @@ def test_each_attempt_says_its_verdict_and_why(small_fleet):
 def test_a_viewer_sees_sizes_hashes_and_equality_and_no_content(small_fleet):
     for url in (small_fleet.step(2), small_fleet.step(0, HOSTILE)):
         page = text(signed_in("viewer").get(url))
-        assert "recomputed: equal" in page
+        assert "checksum matches" in page
         assert re.search(r"\d+ bytes", page)
         assert "&quot;number&quot;" not in page
         assert '<pre class="bytes"' not in page
@@ -66,7 +66,7 @@ def test_a_tampered_payload_is_told(small_fleet):
             "UPDATE agent_step_journal SET arguments_json = '{\"number\": 3}' WHERE tool_name = 'open_issue'"
         )
     page = text(signed_in("operator").get(small_fleet.step(2)))
-    assert page.count("recomputed: DIFFERS") == 2
+    assert page.count("checksum DIFFERS") == 2
 
 
 def test_an_effect_that_may_exist_twice_is_told_on_the_step_and_its_timeline(small_fleet):

@@ -95,7 +95,7 @@ def test_a_running_task_says_how_far_it_came_on_each_of_its_pages(small_fleet):
 def test_a_restart_between_two_pages_stands_on_the_later_one(small_fleet):
     later = dict.fromkeys(("created_at", "updated_at"), "2026-11-01T10:00:08.000000Z")
     url = a_task(small_fleet, 201, last=later, status="completed")
-    flag = "SIGKILL · boot 1 → 2"
+    flag = "SIGKILL · restarted"
     assert flag not in text(signed_in().get(url))
     assert flag in text(signed_in().get(f"{url}?after=199"))
 

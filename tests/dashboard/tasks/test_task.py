@@ -110,8 +110,9 @@ def test_new_tasks_raise_a_pill_and_move_no_row(small_fleet):
 
 def test_the_timeline_is_a_page_and_a_part(small_fleet):
     page = assert_page(small_fleet.task(), part="task-timeline")
-    assert "SIGKILL · boot 1 → 2" in page
-    assert "reused · paid 10:00:01" in page
+    assert "SIGKILL · restarted" in page
+    assert "reused · paid 10:00:03" in page
+    assert page.count("done before the restart, not repeated") == 1
     assert 'fill="url(#hatch)"' in page
     assert "2 served from the journal" in page
 
@@ -265,3 +266,16 @@ def test_each_status_query_is_drawn_where_it_was_asked_with_its_answer(small_fle
     page = part_of(small_fleet.task(), "task-timeline")
     assert len(re.findall('class="asked signal-exists"', page)) == 1
     assert "<title>status query after attempt 1: exists</title>" in page
+
+
+def test_branches_are_folded_into_their_task_until_they_are_looked_for(small_fleet):
+    with fleet.writing(small_fleet.folder / "triage.db") as connection:
+        for number, name in enumerate(("left", "right")):
+            branch = {"parent_id": "report/42?", "status": "completed"}
+            rows.a_task(connection, f"report/42?/{name}", revision=rows.BOOT * 3 + number, **branch)
+    fleet.reread(small_fleet.triage)
+    folded, found = text(signed_in().get("/tasks/")), text(signed_in().get("/tasks/?text=left"))
+    assert '<span class="under">2 branches</span>' in folded
+    assert small_fleet.task("report/42?/left") not in folded
+    assert f'<a href="{small_fleet.task("report/42?/left")}"><bdi>left</bdi></a>' in found
+    assert '<span class="under">branch of <bdi>report/42?</bdi></span>' in found

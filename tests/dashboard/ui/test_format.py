@@ -39,7 +39,15 @@ def test_durations_have_at_most_two_units(seconds, words):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "just now"), (14, "14 s ago"), (840, "14 m ago"), (-90, "in 1 m 30 s")]
+    ("seconds", "words"),
+    [
+        (0, "just now"),
+        (14, "14 s ago"),
+        (75, "1 min ago"),
+        (840, "14 min ago"),
+        (-90, "in 1 min"),
+        (11520, "3 h 12 min ago"),
+    ],
 )
 def test_times_have_their_age_in_words(seconds, words):
     assert format_age(NOW - timedelta(seconds=seconds), NOW) == words
