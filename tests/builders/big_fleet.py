@@ -17,7 +17,7 @@ import sqlite3
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -146,7 +146,7 @@ def send_mail(to: str) -> dict[str, Any]:
     raise TimeoutError("The mail server did not answer within 30 s.")
 
 
-def _tools(url: str) -> list[Any]:
+def _make_tools(url: str) -> list[Any]:
     @http_tool(effect="mutating")
     def post_message(channel: str, text: str) -> Request:
         return Request("POST", f"{url}/lost", json={"channel": channel, "text": text})
@@ -188,11 +188,11 @@ def _run_every_kind(path: Path) -> None:
         command = [sys.executable, "-m", "tests.builders.big_fleet", str(path), server.url]
         for kind in ("killed", "running"):
             assert subprocess.run([*command, kind], check=False).returncode == -signal.SIGKILL
-        tools = {one.name: one for one in _tools(server.url)}
-        with _opened(path, server.url) as journal:
+        tools = {one.name: one for one in _make_tools(server.url)}
+        with _opened(path, tools.values()) as journal:
             _run_kinds(journal, tools)
         decide(path, "replay", "replayed", step_index=2, **_binding(path, "replayed", 2))
-        with _opened(path, server.url) as journal:
+        with _opened(path, tools.values()) as journal:
             journal.recover()
             with journal.task("replayed") as task:
                 task.run(tools["call_hook"], text=_begin(task))
@@ -200,9 +200,9 @@ def _run_every_kind(path: Path) -> None:
                 task.run(read_issue, number=18)
 
 
-def _opened(path: Path, url: str) -> Journal:
+def _opened(path: Path, tools: Iterable[Any]) -> Journal:
     handlers = {"triage": lambda task, number: number}
-    return Journal(path, agent="seed", tools=_tools(url), handlers=handlers, providers=_PROVIDERS, max_wait=0)
+    return Journal(path, agent="seed", tools=tools, handlers=handlers, providers=_PROVIDERS, max_wait=0)
 
 
 def _begin(task: Any) -> str:
@@ -251,12 +251,12 @@ def _run_kinds(journal: Journal, tools: dict[str, Any]) -> None:
 
 def _run_long(path: Path, steps: int) -> None:
     """One task of many steps, broken off in the middle and run again, its last step unfinished."""
-    url = "http://127.0.0.1:9"
-    with _opened(path, url) as journal, contextlib.suppress(KeyboardInterrupt), journal.task(LONG) as task:
+    tools = [read_issue, write_file]
+    with _opened(path, tools) as journal, contextlib.suppress(KeyboardInterrupt), journal.task(LONG) as task:
         for number in range(steps // 2):
             task.run(read_issue, number=number)
         raise KeyboardInterrupt
-    with _opened(path, url) as journal, contextlib.suppress(KeyboardInterrupt), journal.task(LONG) as task:
+    with _opened(path, tools) as journal, contextlib.suppress(KeyboardInterrupt), journal.task(LONG) as task:
         for number in range(steps - 1):
             if number % 50 == 49 and number >= steps // 2:
                 task.run(write_file, path=f"archive/{number}.json", text="{}")
@@ -429,6 +429,6 @@ class _Writing:
 
 if __name__ == "__main__":
     _, journal_path, provider_url, what = sys.argv
-    with _opened(Path(journal_path), provider_url) as opened, opened.task(what) as opened_task:
+    with _opened(Path(journal_path), _make_tools(provider_url)) as opened, opened.task(what) as opened_task:
         _begin(opened_task)
         opened_task.run(book_courier, text="sent, and no answer recorded")
