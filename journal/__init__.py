@@ -14,8 +14,10 @@ if TYPE_CHECKING:
         InvalidArguments,
         JournalBusy,
         JournalFailed,
+        JournalUnreadable,
         NoEffect,
         OutcomeUnknown,
+        ProfileError,
         StepAbandoned,
         StepFailed,
         StepHeld,
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from journal.reply import Reply
     from journal.request import Request, env
     from journal.runtime.journal import Journal, post_submit
-    from journal.tools import http_tool, tool
+    from journal.runtime.task import Task
+    from journal.tools import Call, http_tool, tool
 
 _HOMES = {
     "Journal": "runtime.journal",
@@ -40,17 +43,24 @@ _HOMES = {
     "env": "request",
     "http_tool": "tools",
     "tool": "tools",
+    "Call": "tools",
+    "Task": "runtime.task",
 }
 
+__version__ = "0.1.0"
+
 __all__ = [
+    "Call",
     "Diverged",
     "ForkedTask",
     "InvalidArguments",
     "Journal",
     "JournalBusy",
     "JournalFailed",
+    "JournalUnreadable",
     "NoEffect",
     "OutcomeUnknown",
+    "ProfileError",
     "Reply",
     "Request",
     "StepAbandoned",
@@ -58,11 +68,13 @@ __all__ = [
     "StepHeld",
     "StepWaiting",
     "StepkeeperError",
+    "Task",
     "TaskCancelled",
     "TaskClosed",
     "TaskConflict",
     "UnorderedStep",
     "UsageError",
+    "__version__",
     "env",
     "http_tool",
     "post_submit",

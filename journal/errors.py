@@ -15,6 +15,13 @@ def leaves(error: BaseException | None) -> list[BaseException]:
     return [] if error is None else [error]
 
 
+def _rebuild(kind: type[BaseException], args: tuple[object, ...], state: dict[str, object]) -> BaseException:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
 class StepkeeperError(Exception):
     """Base of every error the runtime raises on purpose.
 
@@ -25,6 +32,10 @@ class StepkeeperError(Exception):
         super().__init__(f"{message} {hint}" if hint else message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Pickle and copy rebuild an error from its state: the constructors have keyword-only parameters.
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class UsageError(StepkeeperError):

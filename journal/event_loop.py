@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
+
+from journal.errors import UsageError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,7 +85,8 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, with threads that keep no stopped process alive."""
+    """`asyncio.run`, with threads that keep no stopped process alive. Raises UsageError where gevent took them over."""
+    refuse_gevent()
     runner = asyncio.Runner()
     try:
         runner.get_loop().set_default_executor(DaemonThreads())
@@ -91,6 +95,26 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
         # What it came to is told, also where no thread can be had to wait for the others.
         with contextlib.suppress(RuntimeError):
             runner.close()
+
+
+def refuse_gevent() -> None:
+    """Raise UsageError in a process whose threads gevent replaced: two event loops would share one thread there."""
+    patched = sys.modules.get("gevent.monkey")
+    if patched is not None and patched.is_module_patched("threading"):
+        raise UsageError(
+            "Async tools and handlers need asyncio alone: this process is patched by gevent.",
+            hint="Make them plain functions, or do not call monkey.patch_all().",
+        )
+
+
+def refuse_other_loops() -> None:
+    """Raise UsageError where an awaitable is awaited outside asyncio, for example by trio."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "An async step is awaited outside asyncio.", hint="Run its task in asyncio; trio is not supported."
+        ) from None
 
 
 def _run(done: Future[Any], work: Callable[[], Any]) -> None:

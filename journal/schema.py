@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from pathlib import Path
+from importlib import resources
 
 from journal import clock
 from journal.errors import JournalUnreadable
@@ -13,7 +13,7 @@ from journal.errors import JournalUnreadable
 APPLICATION_ID = 0x5374706B
 PAGE_SIZE = 8192
 
-MIGRATIONS: tuple[str, ...] = (Path(__file__).with_name("schema.sql").read_text("utf-8"),)
+MIGRATIONS: tuple[str, ...] = (resources.files(__package__).joinpath("schema.sql").read_text("utf-8"),)
 CURRENT_VERSION = len(MIGRATIONS)
 
 

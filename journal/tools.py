@@ -55,7 +55,11 @@ class Tool:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise InvalidArguments(f"Tool {self.name}: {error}.", path="$", hint="Nothing was written.") from error
+            is_method = next(iter(self.signature.parameters), "") in ("self", "cls")
+            hint = f"It is a method: declare the bound one, tool(effect=…)(an_object.{self.name})." if is_method else ""
+            raise InvalidArguments(
+                f"Tool {self.name}: {error}.", path="$", hint=hint or "Nothing was written."
+            ) from error
         bound.apply_defaults()
         arguments = dict(bound.arguments)
         for parameter in self.signature.parameters.values():
@@ -114,8 +118,8 @@ class Tool:
 
 
 def tool(
-    *,
-    effect: ToolEffect,
+    *bare: Callable[..., Any],
+    effect: ToolEffect | None = None,
     name: str | None = None,
     status: Callable[..., Any] | None = None,
     keyed: timedelta | None = None,
@@ -130,7 +134,7 @@ def tool(
     whose process died, may still take effect (default 15 minutes): before it has passed, "absent" proves nothing.
     A mutating tool that raises leaves its outcome unknown; raise `NoEffect` where surely nothing happened.
     """
-    _check_effect(effect)
+    effect = _check_effect("tool", bare, effect)
     if effect == "read_only" and (status is not None or keyed is not None):
         raise UsageError(
             "tool: status= and keyed= are for mutating tools.", hint="A read_only tool is simply run again."
@@ -143,7 +147,7 @@ def tool(
     def declare(function: Callable[..., Any]) -> Tool:
         signature, takes_call = signature_of(function)
         return Tool(
-            name=_check_name(name or function.__name__),
+            name=_check_name(name or name_of(function)),
             effect=effect,
             transport="python",
             function=function,
@@ -159,8 +163,8 @@ def tool(
 
 
 def http_tool(
-    *,
-    effect: ToolEffect,
+    *bare: Callable[..., Any],
+    effect: ToolEffect | None = None,
     provider: str = "generic_none",
     name: str | None = None,
     drift: Drift = "refuse",
@@ -169,14 +173,14 @@ def http_tool(
 
     `provider` names a profile: where the key goes, how long it is kept, how to ask. Replayable without this code.
     """
-    _check_effect(effect)
+    effect = _check_effect("http_tool", bare, effect)
 
     def declare(function: Callable[..., Any]) -> Tool:
         signature, takes_call = signature_of(function)
         if takes_call:
-            raise UsageError(f"http_tool {function.__name__}: takes no `call`; the profile places the key.")
+            raise UsageError(f"http_tool {name_of(function)}: takes no `call`; the profile places the key.")
         return Tool(
-            name=_check_name(name or function.__name__),
+            name=_check_name(name or name_of(function)),
             effect=effect,
             transport="http",
             function=function,
@@ -227,9 +231,24 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _check_effect(effect: str) -> None:
-    if effect not in _EFFECTS:
+def _check_effect(word: str, bare: tuple[object, ...], effect: ToolEffect | None) -> ToolEffect:
+    if bare:
+        shown = getattr(bare[0], "__name__", repr(bare[0]))
+        raise UsageError(
+            f"@{word} above {shown}: it does not say the effect.",
+            hint=f'Write @{word}(effect="read_only") or @{word}(effect="mutating").',
+        )
+    if effect is None or effect not in _EFFECTS:
         raise UsageError(f"Tool effect {effect!r}: not one of {', '.join(_EFFECTS)}.")
+    return effect
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The function's own name. Raises UsageError for a partial or an object, which have none."""
+    found = getattr(function, "__name__", None)
+    if not isinstance(found, str):
+        raise UsageError(f"Tool {function!r}: it has no name of its own.", hint='Give it one: tool(..., name="…").')
+    return found
 
 
 def _check_drift(drift: Drift) -> Drift:
@@ -241,16 +260,19 @@ def _check_drift(drift: Drift) -> Drift:
 def signature_of(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
     """The function's parameters without `call`, and whether it takes `call`. Raises UsageError if it is no tool."""
     refuse_generator(function)
-    signature = inspect.signature(function)
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"Tool {function!r}: its parameters are not known.", hint="Wrap it in a function.") from error
     kept = [parameter for name, parameter in signature.parameters.items() if name != "call"]
     for parameter in kept:
         if parameter.kind is parameter.VAR_POSITIONAL:
             raise UsageError(
-                f"Tool {function.__name__}: *{parameter.name} has no names to store.", hint="Take a list instead."
+                f"Tool {name_of(function)}: *{parameter.name} has no names to store.", hint="Take a list instead."
             )
     call = signature.parameters.get("call")
     if call is not None and call.kind in (call.POSITIONAL_ONLY, call.VAR_KEYWORD):
-        raise UsageError(f"Tool {function.__name__}: `call` is given by name.", hint="Write it as a plain parameter.")
+        raise UsageError(f"Tool {name_of(function)}: `call` is given by name.", hint="Write it as a plain parameter.")
     return signature.replace(parameters=kept), call is not None
 
 

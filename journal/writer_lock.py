@@ -15,7 +15,7 @@ import time
 import weakref
 from pathlib import Path
 
-from journal.errors import JournalBusy, JournalUnreadable
+from journal.errors import JournalBusy, JournalUnreadable, UsageError
 from journal.models import Writer
 
 WAIT_SECONDS = 10.0
@@ -91,8 +91,21 @@ class Lock:
                 os.close(descriptor)
 
 
+def refuse_special(journal: Path) -> None:
+    """Raise UsageError for what other libraries read as more than a path; here it would be a file of that name."""
+    text = str(journal)
+    if journal.name == ":memory:" or journal.name.startswith("file:") or "file:" in journal.parts:
+        raise UsageError(
+            f"Journal {text!r}: a journal is a file on disk.",
+            hint="Name a plain path; in tests one below tempfile.mkdtemp().",
+        )
+    if any(part.startswith("~") for part in journal.parts) and not journal.parent.exists():
+        raise UsageError(f"Journal {text!r}: `~` is not expanded.", hint="Use Path(…).expanduser().")
+
+
 def take_lock(journal: Path, *, role: str, wait: float) -> Lock:
     """The journal's lock, taken. Raises JournalBusy, and JournalUnreadable where its file cannot be opened."""
+    refuse_special(journal)
     if journal.is_dir():
         # Before its lock: the file would be left beside somebody's folder.
         raise JournalUnreadable(
@@ -173,6 +186,13 @@ def _is_alive(pid: int) -> bool:
 
 
 def _busy(journal: Path, path: Path, written: Writer | None) -> JournalBusy:
+    if written is not None and written.pid == os.getpid():
+        return JournalBusy(
+            f"Journal {journal.name}: this process (pid {written.pid}) has it open already.",
+            pid=written.pid,
+            role=written.role,
+            hint="Use the Journal that is open, or close it first.",
+        )
     if written is not None and written.alive:
         return JournalBusy(
             f"Journal {journal.name}: held by pid {written.pid} ({written.role}).",

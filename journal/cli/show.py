@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from journal import clock
 from journal.cli.codes import OK, PROBLEM
@@ -13,6 +14,8 @@ from journal.cli.timeline import failure, lines, waits
 from journal.errors import JournalUnreadable
 from journal.models import Step, TaskRow
 from journal.reader import JournalState, Reader
+from journal.reader.dialects import OURS
+from journal.writer_lock import find_holder
 
 # A person waits at a terminal: longer than a page does.
 _BUDGET = 30.0
@@ -49,7 +52,7 @@ def _one(reader: Reader, state: JournalState, task_id: str, *, as_json: bool) ->
     if as_json:
         print(_document(reader, state, [task], more=False, whole=True))
     else:
-        print("\n".join(lines(reader, task, _steps(reader, task_id, cap=None))))
+        print("\n".join(lines(reader, task, _steps(reader, task_id, cap=None), state=_state(state, task))))
     return OK
 
 
@@ -76,6 +79,7 @@ def _document(reader: Reader, state: JournalState, tasks: list[TaskRow], *, more
     described = []
     for task in tasks:
         document = a_task(task)
+        document["state"] = _state(state, task)
         document["steps"] = [a_step(step) for step in _steps(reader, task.task_id, cap=_CAP)]
         if whole:
             document["runs"] = plain(reader.runs(task.task_id))
@@ -109,7 +113,7 @@ def _print_tasks(reader: Reader, state: JournalState, tasks: list[TaskRow], *, m
     held = {step.task_id: step for step in reversed(reader.pending(limit=max(limit, _LEAST)))}
     rows = [
         (
-            clean(task.status),
+            clean(_state(state, task)),
             short(task.task_id) or "(no id)",
             str(task.steps or 0),
             str(task.pending or 0),
@@ -121,6 +125,15 @@ def _print_tasks(reader: Reader, state: JournalState, tasks: list[TaskRow], *, m
     print("\n".join(table([("STATE", "TASK", "STEPS", "PENDING", "CHANGED", "WHY"), *rows])))
     if more:
         print("There are more; see --limit.")
+
+
+def _state(state: JournalState, task: TaskRow) -> str:
+    """The stored status; `crashed` if it says running and no agent, or a later one, has the journal open."""
+    if task.status != "running" or state.dialect != OURS:
+        return task.status
+    holder = find_holder(Path(state.path))
+    lives = holder is not None and holder.role == "agent" and task.boot == state.highest_boot
+    return "running" if lives else "crashed"
 
 
 def _why(reader: Reader, task: TaskRow, pending: Step | None) -> str:

@@ -11,12 +11,12 @@ from journal.models import Attempt, Boot, Decision, Evidence, Run, Step, TaskRow
 from journal.reader import Reader
 
 
-def lines(reader: Reader, task: TaskRow, steps: list[Step]) -> list[str]:
+def lines(reader: Reader, task: TaskRow, steps: list[Step], *, state: str) -> list[str]:
     """The task, then each step with its attempts, the evidence about it and what operators decided."""
     now = clock.wall()
     attempts, evidence = reader.attempts(task.task_id), reader.evidence(task.task_id)
     decisions = reader.decisions(task.task_id)
-    out = _head(task, now)
+    out = _head(task, state, now)
     boots = {boot.boot: boot for boot in reader.boots()}
     out += [_run(run, boots.get(run.boot), now) for run in reader.runs(task.task_id)]
     out += [f"  branch {clean(child.task_id)}: {clean(child.status)}" for child in reader.children(task.task_id)]
@@ -30,10 +30,10 @@ def lines(reader: Reader, task: TaskRow, steps: list[Step]) -> list[str]:
     return out
 
 
-def _head(task: TaskRow, now: datetime) -> list[str]:
+def _head(task: TaskRow, state: str, now: datetime) -> list[str]:
     handler = f", handler {clean(task.handler)}" if task.handler else ""
     parent = f", branch of {clean(task.parent_id)}" if task.parent_id else ""
-    out = [f"{clean(task.task_id)}: {clean(task.status)}{handler}{parent}, begun {age(task.created_at, now)} ago"]
+    out = [f"{clean(task.task_id)}: {clean(state)}{handler}{parent}, begun {age(task.created_at, now)} ago"]
     why = {
         "waits": waits(task),
         "conflict": task.conflict and f"{task.conflict} ({age(task.conflict_at, now)} ago)",

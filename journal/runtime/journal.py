@@ -30,7 +30,7 @@ from journal.steps.task_run import TaskRun
 from journal.store.sql import boots, intents, requests, steps, tasks
 from journal.store.writer import Store
 from journal.tools import index_tools
-from journal.writer_lock import WAIT_SECONDS
+from journal.writer_lock import WAIT_SECONDS, refuse_special
 
 _log = logging.getLogger("journal")
 
@@ -260,5 +260,6 @@ def post_submit(path: str | Path, handler: str, /, *, task_id: str, **input: Any
     JSON cannot hold.
     """
     check_task_id(task_id)
+    refuse_special(Path(path))
     stored = codec.loads(codec.dumps(input, what="input"))
     return mailbox.post_message(Path(path), {"kind": "submit", "handler": handler, "task_id": task_id, "input": stored})

@@ -211,6 +211,7 @@ class Task:
             return drive(self._watched(steps))
 
     async def _drive_async(self, steps: Program[T]) -> T:
+        event_loop.refuse_other_loops()
         with self._ending():
             return await drive_async(self._watched(steps))
 
