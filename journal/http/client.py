@@ -57,7 +57,7 @@ def send_request(
     secrets: Secrets,
     reads: bool = False,
 ) -> Outcome:
-    """Dispatch the frozen bytes once and say what that proves. Blocks at most the profile's timeout.
+    """Dispatch the frozen bytes once and say what that proves. It blocks for the profile's timeout at most.
 
     `guard` is called when the connection stands, right before the first byte: a reason it returns stops the dispatch
     as not sent. Raises MissingReference before anything is opened. What is resolved here, `secrets` learns and hides.
@@ -193,7 +193,7 @@ def _transfer(request: Resolved, timeout: timedelta, progress: _Progress) -> Exc
     transport = httpx2.HTTPTransport(
         verify=_trust(url.scheme == "https"), trust_env=False, http1=True, http2=False, retries=0
     )
-    # The transport alone: a client would follow, decode, log and add headers of its own.
+    # A client would follow redirects, decode the body, log, and add headers of its own. The transport does not.
     with transport:
         response = transport.handle_request(outgoing)
         try:
@@ -237,7 +237,7 @@ def _failure(error: BaseException, stage: str) -> str:
     if stage == "sent":
         return "lost_answer"
     if stage == "sending":
-        # Refused by the library itself: nothing of it was written.
+        # The library refused the request and wrote none of it.
         return "local" if isinstance(error, httpx2.LocalProtocolError) else "lost_answer"
     causes = list(_chain(error))
     if any(isinstance(cause, socket.gaierror) for cause in causes):

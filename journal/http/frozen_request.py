@@ -19,17 +19,17 @@ from journal.request import (
     split_refs_bytes,
 )
 
-# Frozen like the rest, so that an upgrade between two attempts changes nothing on the wire.
+# Frozen with the request, so that an upgrade between two attempts changes no byte.
 _USER_AGENT = "stepkeeper"
 
-# 12 bits notice 4095 changes of 4096, and leave a guess at a secret value as good as thousands of others.
+# 12 bits show 4095 of 4096 changes. They do not help to guess a secret value: one value of 4096 has the same mark.
 _MARK_CHARACTERS = 3
 
 Ref = tuple[str, int, int, str, str, str]
 
 
 class MissingReference(StepkeeperError):
-    """This process cannot put in every credential the request names; nothing was sent."""
+    """This process lacks a credential that the request names, so nothing was sent."""
 
     hold_reason = "missing_reference"
 
@@ -39,7 +39,7 @@ class MissingReference(StepkeeperError):
 
 
 class ChangedReference(MissingReference):
-    """A variable in the address or body has another value than the newest attempt was sent with; nothing was sent."""
+    """A variable in the address or body no longer has the value of the newest attempt, so nothing was sent."""
 
     hold_reason = "reference_changed"
 
@@ -87,7 +87,7 @@ def freeze_request(request: Request, *, profile: Profile, key: str, environ: Map
 
 def digest_request(method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes, refs: Iterable[Ref]) -> str:
     """The payload's SHA-256 in hex: over everything an attempt sends, credentials by name."""
-    # A reference without a mark is hashed as it was before there were marks.
+    # References in headers have no mark, so their hash has none.
     head = json.dumps([method, url, [list(pair) for pair in headers], [ref if ref[5] else ref[:5] for ref in refs]])
     return hashlib.sha256(head.encode() + b"\n" + body).hexdigest()
 
@@ -98,7 +98,7 @@ def list_references(frozen: FrozenRequest) -> tuple[str, ...]:
 
 
 def new_marks(frozen: FrozenRequest, environ: Mapping[str, str]) -> dict[str, str]:
-    """The marks of the variables in address and body whose values are others than the request is marked with."""
+    """The new marks of the variables in address and body whose values no longer fit the marks of the request."""
     return _new_marks(frozen.refs, environ)
 
 
@@ -124,7 +124,7 @@ def _require_same(refs: Iterable[Ref], environ: Mapping[str, str]) -> None:
     changed = _new_marks(refs, environ)
     if changed:
         raise ChangedReference(
-            f"Environment variable {', '.join(changed)}: its value is another than when this request was last sent.",
+            f"Environment variable {', '.join(changed)}: its value has changed since this request was last sent.",
             names=tuple(changed),
             hint="Give it the earlier value and start the agent again, or look at the provider and decide.",
         )
@@ -135,7 +135,7 @@ def _new_marks(refs: Iterable[Ref], environ: Mapping[str, str]) -> dict[str, str
 
 
 def _mark(name: str, environ: Mapping[str, str]) -> str:
-    # The same for every request: marks of many requests must not add up to more bits.
+    # Every request gets the same mark for one value, so that the marks of many requests reveal no further bits.
     text = f"{name}\n{codec.escaped(environ.get(name, ''))}"
     return hashlib.sha256(text.encode()).hexdigest()[:_MARK_CHARACTERS]
 
@@ -168,7 +168,7 @@ def resolve_request(frozen: FrozenRequest, environ: Mapping[str, str]) -> Resolv
 
 
 def resolve_origin(frozen: FrozenRequest, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Scheme, host and port the intent goes to, and the references that took: not those of its path.
+    """The scheme, host and port of the intent's address, and the references in that part of it.
 
     Raises MissingReference, and ChangedReference where that is no longer where it went.
     """

@@ -1,4 +1,4 @@
-"""Credentials this process resolved: refused in arguments, hidden in outputs, never on disk."""
+"""The credentials that this process resolved. They are refused in arguments, hidden in outputs, and never on disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 
 
 class Secrets:
-    """The values behind every reference any request of this journal named. Grows; never forgets."""
+    """The values of every reference that a request of this journal named. It forgets none."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.environ = os.environ if environ is None else environ
@@ -100,7 +100,7 @@ class Secrets:
         return error if self.hide(shown) == shown else None
 
     def _ordered(self) -> list[tuple[str, str]]:
-        # The longest first, so that no part of one survives another.
+        # The longest value first: a shorter one that is part of it would leave the rest.
         with self._mutex:
             return sorted(self._forms.items(), key=lambda pair: -len(pair[0]))
 

@@ -22,11 +22,11 @@ _SAID = ("actor", "reason", "reference", "detail", "output")
 _NOTHING_TO_CANCEL = "the task had ended, or never was"
 _TIMES = ("created_at", "expires_at")
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
-# No answer of a provider ends these.
+# Holds that no answer of a provider lifts.
 _HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged", "restored_copy")
 # The asker read the same machine's clock a moment ago.
 _AHEAD = timedelta(seconds=5)
-# The errors of a malformed body; the last two: a value of a type that SQLite cannot bind.
+# The errors of a malformed body. The last two come from a value of a type that SQLite cannot bind.
 _MISSTATED = (KeyError, TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 
 
@@ -46,7 +46,7 @@ class Malformed(ValueError):
 
 
 def apply_message(tx: Transaction, message: Message, *, agent: str, secrets: Secrets) -> Applied:
-    """Apply one message. Applying it again changes nothing. Raises Malformed for one that cannot mean anything."""
+    """Apply one message. Applying it again changes nothing. Raises Malformed if its body does not fit its kind."""
     body = message.body
     if body is None:
         raise Malformed(message.problem)
@@ -62,7 +62,7 @@ def apply_message(tx: Transaction, message: Message, *, agent: str, secrets: Sec
 
 
 def _hidden(body: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
-    """The message with every credential in its words and outputs hidden; not in what binds it to a step."""
+    """The message without credentials in its words and outputs. The fields that bind it to a step stay as they are."""
     said = {name: secrets.hide_value(body[name]) for name in _SAID if name in body}
     if isinstance(body.get("output_json"), str):
         said["output_json"] = secrets.hide_json(body["output_json"])
@@ -127,7 +127,7 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
     seen = decisions.find_decision(tx, body["message_id"])
     if seen is not None:
         return Applied(f"{kind} of {task_id}: was applied before: {describe_outcome(seen)}")
-    # Stored times are compared as texts, and read again at every look.
+    # SQL compares stored times as texts, so they are stored in one form.
     times = {name: clock.text(clock.parse(body[name])) for name in _TIMES if body.get(name) is not None}
     body = {**body, **times}
     if kind == "cancel_task":
@@ -230,7 +230,7 @@ def _refusal(tx: Transaction, step: Step | None, body: dict[str, Any], kind: str
 
 
 def _outdated(tx: Transaction, step: Step, body: dict[str, Any]) -> _Refusal | None:
-    """Why a message is not about the step as it is, or its time is over."""
+    """Why a message does not fit the step as it is now, or came too late."""
     if body.get("key") != step.idempotency_key:
         return _Refusal("the key is not the one that was shown")
     if body.get("payload_sha256") != step.payload_sha256:
@@ -256,7 +256,7 @@ def _carry_out(tx: Transaction, step: Step, kind: str, body: dict[str, Any], out
         steps.release_step(tx, task_id, index)
         steps.reset_starts(tx, task_id, index)
         if step.effect != "mutating":
-            # A quarantined step that changes nothing: it starts afresh, and there is nothing to consume.
+            # A quarantined read or model step starts afresh. No attempt will use this approval up.
             decisions.consume_approval(tx, body["message_id"], 0)
     elif kind == "mark_committed":
         steps.commit_step(tx, task_id, index, output, reference=body.get("reference"))

@@ -39,7 +39,7 @@ class Message:
 
 def inbox_path(journal: Path) -> Path:
     """The folder of the journal's messages."""
-    # Through links: two names of one journal have one inbox.
+    # Links are followed, so that two names of one journal have one inbox.
     real = Path(os.path.realpath(journal))
     return real.with_name(real.name + ".inbox")
 
@@ -61,7 +61,7 @@ def post_message(journal: Path | str, message: dict[str, Any]) -> str:
     if len(data) > MAX_BYTES:
         raise UsageError(f"Message: {len(data)} bytes are more than the {MAX_BYTES} that its reader takes.")
     folder = inbox_path(Path(journal))
-    # The stamp in front keeps arrival order; the id behind it makes a second posting of one message the same name.
+    # The time in front keeps the order of arrival. With the id behind it, a second posting has the same name.
     name = f"{body['created_at'].replace(':', '')}-{message_id}.json"
     try:
         _make(folder)
@@ -69,7 +69,7 @@ def post_message(journal: Path | str, message: dict[str, Any]) -> str:
     except OSError as error:
         raise StepkeeperError(
             f"Inbox {folder}: the message could not be written: {error.strerror}.",
-            hint="Its place must be a folder, or free for one.",
+            hint="Its path must name a folder, or nothing.",
         ) from error
     return message_id
 
@@ -103,7 +103,7 @@ def set_message_aside(message: Message) -> None:
     aside = message.path.with_suffix(".refused")
     if os.path.lexists(aside):
         aside = message.path.with_suffix(f".{os.urandom(8).hex()}.refused")
-    # One that cannot be moved is refused again at the next look: nothing else waits for it.
+    # A file that cannot be moved is refused again at the next look. No other message waits for it.
     with contextlib.suppress(OSError):
         message.path.rename(aside)
 
@@ -146,7 +146,7 @@ def _open_folder(folder: Path) -> int:
 
 @functools.lru_cache(maxsize=1000)
 def _unread(path: Path, why: str) -> None:
-    # Once for each: a writer looks twice a second.
+    # One warning for each file: a writer looks twice a second.
     _log.warning("message %s: it cannot be read now: %s; it stays and is looked at again", path.name, why)
 
 

@@ -20,7 +20,7 @@ from journal.providers.response_body import (
     value_at,
 )
 
-# Row 22: surely refused before execution.
+# Row 22: the provider refused the request before it carried it out.
 REJECTED: Final = frozenset({400, 402, 405, 406, 411, 413, 414, 415, 416, 417, 422, 431})
 _MOVED: Final = range(300, 400)
 _LONGEST_WAIT: Final = 10 * 365 * 86400
@@ -37,7 +37,7 @@ _UNSENT: Final[dict[str, tuple[Kind, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The proof of one attempt. `has_output` False beside `applied` = the effect is certain, its result lost."""
+    """The proof of one attempt. `applied` without `has_output`: the effect is certain, its result lost."""
 
     verdict: Verdict
     kind: Kind
@@ -77,7 +77,7 @@ def classify(
     marked = _marked(profile, headers)
     if 200 <= status < 300:
         if is_web_page(headers, body) and not (marked or reads):
-            # Row 12: a portal or proxy may have answered; the provider may never have seen the request.
+            # Row 12: a portal or proxy may have answered, and the provider may never have seen the request.
             return Outcome("unknown", "other", status, f"a web page: {cut_excerpt(body, hide)}")
         return _success(
             profile, status, headers, body, marked=marked, redispatch=redispatch, truncated=truncated, hide=hide
@@ -86,7 +86,7 @@ def classify(
     if status < 200:
         return Outcome("in_progress", "other", status, text)
     if status in REJECTED:
-        # A replayed refusal is the original's verdict, not only this attempt's (part 0, rule 1).
+        # A replayed refusal is the verdict of the first request, not only of this attempt.
         return Outcome("no_effect", "replayed" if marked else "rejected", status, text)
     if status in _MOVED or marked:
         return Outcome("unknown", "other", status, text)
@@ -164,7 +164,7 @@ def retry_after(headers: Mapping[str, str], now: Moment) -> datetime | None:
     """When the provider wants to be asked again: Retry-After in seconds or as an HTTP date; None for any other."""
     value = find_header(headers, "retry-after").strip()
     if value.isascii() and value.isdigit():
-        # More digits than ten years have would only overflow.
+        # A longer number than that of ten years would overflow.
         seconds = _LONGEST_WAIT if len(value) > 9 else min(int(value), _LONGEST_WAIT)
         return now.wall + timedelta(seconds=seconds)
     from email.utils import parsedate_to_datetime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-# A window that never ends. Adding it to a time saturates instead of overflowing, see journal.gate.
+# A window that never ends. `reconcile.replay_window.add_span` adds it to a time without an overflow.
 FOREVER = timedelta.max
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

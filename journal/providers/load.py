@@ -29,7 +29,7 @@ def _profile(name: str, table: object) -> Profile:
     profile = parse_profile(name, table)
     if profile.key_placement == "argument" or (profile.status and profile.status.by_tool):
         raise ProfileError(
-            f"Profile {name}: speaks of a Python tool.",
+            f"Profile {name}: describes a Python tool.",
             hint="Python tools declare keyed= and status= at @tool; a profile is for HTTP tools.",
         )
     return profile

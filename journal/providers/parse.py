@@ -62,12 +62,12 @@ def parse_profile(name: str, table: Mapping[str, object]) -> Profile:
 
 
 def read_stored_profile(provider: str | None, text: str | None) -> tuple[Profile, str]:
-    """The profile stored with an intent, and why it cannot be read: then it is one that promises nothing."""
+    """The profile stored with an intent. If it cannot be read: the strictest profile, and why."""
     name = provider or "python"
     try:
         return parse_profile(name, json.loads(text) if text else {}), ""
     except (ProfileError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        # A stricter lint, or a word of a newer version: this concerns one step and stops no other.
+        # A later version may be stricter, and a newer one may know other words. Either stops this step alone.
         return parse_profile(name, {}), error.message if isinstance(error, ProfileError) else f"{name}: {error}"
 
 
@@ -77,7 +77,7 @@ def canonical_json(table: Mapping[str, object]) -> str:
 
 
 def version_of(canonical: str) -> str:
-    """A version for a profile that names none: twelve digits of its text's SHA-256."""
+    """The version of a profile that states none: twelve digits of the SHA-256 of its text."""
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
@@ -127,7 +127,7 @@ def _retention(fields: StrictTable) -> dict[str, Any]:
     if promised == "unknown":
         return {"window": fields.duration("assume", timedelta(0)) if "assume" in fields.table else None}
     if "assume" in fields.table:
-        raise fields.wrong("assume", "it only where retention.for is unknown")
+        raise fields.wrong("assume", "assume only where retention.for is unknown")
     try:
         kept = parse_duration(promised)
     except ValueError:
@@ -136,9 +136,9 @@ def _retention(fields: StrictTable) -> dict[str, Any]:
         return {"window": FOREVER}
     margin = max(kept / 10, _LEAST_MARGIN) if kind == "at_least" else kept / 2
     if "margin" in retention.table:
-        # Longer than the rule is welcome; shorter would be a longer window than the promise bears.
+        # The margin may be longer than the rule says. A shorter one would stretch the window past the promise.
         margin = max(margin, retention.duration("margin", margin))
-    # Measured from our own first dispatch: the provider begins to count then or later.
+    # The window runs from our own first dispatch. The provider begins to count then or later.
     return {"window": max(kept - margin, timedelta(0))}
 
 
@@ -150,7 +150,7 @@ def _replay(fields: StrictTable) -> dict[str, Any]:
     marker = None
     for name, value in found.items():
         try:
-            # An empty value would make a marker of every answer that lacks the header.
+            # With an empty value, every answer without the header would count as marked.
             marker = (
                 check_header_name(name),
                 check_header_value(name, value if value and isinstance(value, str) else "\n"),
@@ -159,7 +159,7 @@ def _replay(fields: StrictTable) -> dict[str, Any]:
             raise replay.wrong("marker", "one header and its value as text that is not empty") from None
     promised = replay.flag("promised", False)
     if promised and marker is None:
-        raise replay.wrong("promised", "it only beside a marker")
+        raise replay.wrong("promised", "promised only beside a marker")
     return {"marker": marker, "marker_promised": promised}
 
 
@@ -186,7 +186,7 @@ def _policy(fields: StrictTable, window: timedelta | None) -> dict[str, Any]:
     return {
         "on_absent": policy.word("on_absent", ("hold", "redispatch"), "hold"),
         "max_attempts": policy.count("max_attempts", MAX_ATTEMPTS),
-        # A window of zero is no window: nothing is replayed in it, but the world may still be asked for a day.
+        # In a window of zero nothing is replayed. The status may still be checked for a day.
         "max_age": policy.duration("max_age", window or MAX_AGE),
     }
 
@@ -196,7 +196,7 @@ def _lint(fields: StrictTable, found: Mapping[str, Any]) -> None:
     by_python = found["key_placement"] == "argument"
     if found["key_placement"] == "none" and window is not None:
         raise ProfileError(f"Profile {fields.where}: retention without a key.", hint="Say where the key goes.")
-    # Equal to zero is the honest form of "no automatic replay"; in between a replay would never fit.
+    # A window of zero means "no automatic replay". Between zero and the timeout, no replay would ever fit.
     if window and window < found["timeout"] and not by_python:
         raise ProfileError(
             f"Profile {fields.where}: the replay window ({format_duration(window)} after the margin) "
@@ -234,7 +234,7 @@ def _status(profile: StrictTable) -> StatusQuery | None:
         return StatusQuery(kind=kind, absence="authoritative")
     method, url = _question(fields, "request")
     if "{key}" not in url:
-        raise fields.wrong("request", "it with {key}: without the key an answer would prove nothing about this intent")
+        raise fields.wrong("request", "a URL with {key}, because an answer about another key proves nothing")
     if "visible" in fields.table:
         _question(fields, "visible")
     return StatusQuery(
@@ -256,7 +256,7 @@ def _question(fields: StrictTable, field: str) -> tuple[str, str]:
     method, _, url = text.partition(" ")
     url = url.strip()
     if method not in _ASKING:
-        raise fields.wrong(field, f"it with {' or '.join(_ASKING)}: a question must not change anything")
+        raise fields.wrong(field, f"a request that changes nothing, with {' or '.join(_ASKING)}")
     names = set(re.findall(r"\{([^}]*)\}", url)) - {"key"}
     if names:
         raise fields.wrong(field, "no other placeholder than {key}")
@@ -314,7 +314,7 @@ def _rule(where: str, table: object) -> Rule:
     if not all(one is None or isinstance(one, str | int | bool) for one in values):
         raise fields.wrong("equals", "a text, number, true, false or a list of them")
     if values and not path:
-        raise fields.wrong("equals", "it beside path")
+        raise fields.wrong("equals", "equals only beside path")
     if path and not values:
-        raise fields.wrong("path", "it beside equals")
+        raise fields.wrong("path", "path only beside equals")
     return Rule(statuses, answer, path, values)  # type: ignore[arg-type]  # one of the four words above

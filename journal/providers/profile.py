@@ -18,9 +18,9 @@ TIMEOUT = timedelta(seconds=30)
 HORIZON = timedelta(minutes=15)
 MAX_ATTEMPTS = 6
 MAX_AGE = timedelta(hours=24)
-# A gateway's answers: it gave up, the provider may go on.
+# The answers of a gateway that gave up while the provider may go on.
 AMBIGUOUS = (502, 503, 504, *range(520, 530))
-# A provider that asks for more patience than this is a person's business.
+# Where a provider asks to wait longer than this, a person decides.
 RATE_LIMIT_CAP = timedelta(minutes=15)
 LAG = timedelta(seconds=60)
 PROBES = 3
@@ -67,7 +67,7 @@ class StatusQuery:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """Which statuses are limits, whether they surely come before execution, the longest wait that is obeyed."""
+    """The statuses that limit, whether the limit comes before execution, and the longest wait that is obeyed."""
 
     statuses: tuple[int, ...] = (429,)
     pre_execution: bool = False
@@ -76,7 +76,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A provider's profile; every default is the strict one, so a short profile is only less automatic.
+    """A provider's profile. Each default is the strict one, so a short profile leaves more to a person.
 
     `window` is how long a machine may replay after the first dispatch, margin already taken off; None = never.
     `canonical` is the table it was made from, as canonical JSON: what is stored with each intent.
@@ -104,12 +104,12 @@ class Profile:
 
     @property
     def keyed(self) -> bool:
-        """Whether the target takes the key at all; `window` says for how long that counts."""
+        """Whether the target takes the key. `window` says for how long that counts."""
         return self.key_placement != "none"
 
     @property
     def asks(self) -> bool:
-        """Whether the world can be asked about the key."""
+        """Whether the status can be checked by the key."""
         return self.status is not None
 
     @property
@@ -118,5 +118,5 @@ class Profile:
         return tuple(header.env for header in self.status.headers if header.env) if self.status is not None else ()
 
     def key_text(self, key: str) -> str:
-        """The key as it stands in the header: quoted and raw are different keys to a provider."""
+        """The key as the header holds it. To a provider, a quoted key and a raw one are different keys."""
         return f'"{key}"' if self.key_quote == "sf_string" else key

@@ -61,7 +61,7 @@ def value_at(value: object, path: str) -> tuple[object, bool]:
 
 def cut_excerpt(body: bytes, hide: Callable[[str], str]) -> str:
     """The beginning of a body on one line, printable characters only; `hide` takes out what must not be shown."""
-    # Cut last: a part of a credential is not recognised.
+    # The text is cut last, because a part of a credential is not recognised.
     text = hide(body.decode("utf-8", "replace"))[: _EXCERPT * 4]
     line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"

@@ -22,7 +22,7 @@ class StatusAnswer:
 
 
 def fill_url(template: str, *, origin: str, key: str) -> str:
-    """The URL to ask: the template with the key in it, a path standing at the intent's own origin."""
+    """The URL of the status check: the template with the key. A path is taken at the intent's own origin."""
     filled = template.replace("{key}", key)
     return f"{origin}{filled}" if filled.startswith("/") else filled
 
@@ -58,7 +58,7 @@ def interpret_answer(
     if rule.answer != "exists":
         return StatusAnswer(rule.answer, status, text)
     if 200 <= status < 300 and body and not readable:
-        # A portal's page also comes with 200.
+        # A portal answers with 200 as well.
         return StatusAnswer("unknown", status, f"{text} (not JSON)")
     output, found = value_at(value, query.output or profile.adopt) if readable else (None, False)
     return StatusAnswer("exists", status, text, output, found)

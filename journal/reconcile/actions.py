@@ -54,7 +54,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Commit the step with this output; `alarm` is a sentence for people where the effect may exist twice."""
+    """Commit the step with this output. `alarm` is a sentence for people if the effect may exist twice."""
 
     output_json: str | None
     source: Literal["attempt", "evidence"]
@@ -65,7 +65,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The effect surely did not happen and will not: the step failed with this attempt's error."""
+    """The effect did not happen and will not. The step failed with this attempt's error."""
 
     attempt: Attempt
     rule: str

@@ -98,7 +98,7 @@ def _by_person(facts: Facts) -> Action | None:
 
 
 def _approved(facts: Facts) -> Action:
-    """An operator approved a replay: the world is asked once more, then the stored bytes go out."""
+    """An operator approved a replay: the status is checked once more, then the stored bytes go out."""
     decision, last = facts.step.decision, facts.last
     if decision is None or last is None:
         return Send(APPROVED, "An operator approved it, and nothing has arrived so far.")
@@ -119,7 +119,7 @@ def _approved(facts: Facts) -> Action:
 def _by_machine(facts: Facts) -> Action:
     if not facts.attempts:
         if facts.step.key_generation:
-            # Law 4: only an operator's own decision sends under a further key.
+            # Law 4: only an operator's decision sends under another key.
             return Hold("unknown_outcome", "law 4", "Only the operator's own decision sends under a further key.")
         return Send("row 1", "It was never sent.")
     if facts.step.effect == "read_only":
@@ -136,7 +136,7 @@ def _not_sendable(attempt: Attempt) -> Hold:
 
 
 def _clean(facts: Facts) -> Action:
-    """Every attempt is proven without effect: a dispatch needs no key, only patience."""
+    """No attempt had an effect, which is proven. So a dispatch needs no key."""
     last = facts.last
     if facts.unsent:
         if any(one.kind == "settled" for one in facts.attempts):
@@ -214,7 +214,7 @@ def _without_key(facts: Facts, closed: WindowCheck) -> Action:
 
 
 def _read_again(facts: Facts) -> Action:
-    """A read changes nothing: it is repeated while the budget lasts, and fails as it failed last."""
+    """A read is repeated while the budget lasts. Then the step fails with the last error."""
     newest = facts.attempts[-1]
     if newest.kind in ("rejected", "other", "raised", "settled", "tls"):
         return Fail(newest, READ, "The read was refused.")

@@ -17,7 +17,7 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The attempts of the step's key generation in order, the evidence in order, and what follows from them."""
+    """The attempts of the step's key generation and the evidence, each in order, with the facts that follow."""
 
     step: Step
     profile: Profile
@@ -103,7 +103,7 @@ class Facts:
         elif last is None:
             due = None
         elif last.kind in (None, "no_outcome"):
-            # The restart was the pause; only a step that dies again and again is slowed.
+            # The restart was the pause. Only a step whose process dies again and again waits longer.
             due = _after(last, replay_window.compute_backoff(self.key, n - 1)) if n else None
         else:
             due = _after(last, replay_window.compute_backoff(self.key, n))
@@ -168,5 +168,5 @@ def _counts(evidence: Evidence, last: Attempt) -> bool:
         or (since is not None and evidence.asked_at < since)
     ):
         return False
-    # Asked while the request was still under way, "nothing there" says nothing.
+    # While the request was still under way, "absent" proves nothing.
     return not (evidence.answer == "absent" and evidence.in_flight)

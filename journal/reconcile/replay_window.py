@@ -12,7 +12,7 @@ from journal.providers.profile import Profile
 
 _LATEST = datetime.max.replace(tzinfo=UTC)
 _BACKOFF_CAP = 300.0
-# 2 ** 9 s is past the cap; more would only overflow.
+# 2 ** 9 s is past the cap. A larger exponent would overflow.
 _BACKOFF_STEPS = 9
 
 
@@ -29,7 +29,7 @@ class WindowCheck:
 
 
 def add_span(moment: datetime, span: timedelta) -> datetime:
-    """The sum, or the last time there is: a window may be forever."""
+    """The sum, or the latest possible time, because a window may be forever."""
     try:
         return moment + span
     except OverflowError:
@@ -109,7 +109,7 @@ def _budget(attempts: tuple[Attempt, ...], profile: Profile) -> WindowCheck:
 
 
 def check_budget(attempts: tuple[Attempt, ...], profile: Profile, now: Moment) -> WindowCheck:
-    """Attempts and age alone: for a dispatch that needs no key because no effect is outstanding."""
+    """Check the attempts and the age alone, for a dispatch that needs no key because no effect is outstanding."""
     if measure_age(attempts, now) > profile.max_age:
         return WindowCheck("too_old", f"the first dispatch is older than {profile.max_age}")
     return _budget(attempts, profile)

@@ -11,7 +11,7 @@ from journal.reconcile.history import Facts
 from journal.reconcile.replay_window import WindowCheck
 
 RAISED = "the tool raised"
-# A question changes nothing, so it is repeated more readily than a dispatch.
+# A status check changes nothing, so it is repeated sooner than a dispatch.
 _POLL_CAP = timedelta(seconds=60)
 _DETAIL_CHARACTERS = 500
 
@@ -35,7 +35,7 @@ def poll_again(facts: Facts, since: datetime | None = None) -> Action:
 
 
 def decide_by_status(facts: Facts) -> Action:
-    """Column U of rows 2, 7, 8, 36 and 40: ask, then rows 44 to 47. `exists` was adopted before."""
+    """Rows 2, 7, 8, 36 and 40 without a key: check the status, then rows 44 to 47. `exists` was adopted before."""
     last, asked = facts.last, facts.counted
     if last is None:
         return Query("row 2", "The outcome is unknown, so the status is queried.")
@@ -52,7 +52,7 @@ def decide_by_status(facts: Facts) -> Action:
 
 
 def decide_last_look(facts: Facts, closed: WindowCheck) -> Action:
-    """Row 48 and its kin: the key no longer helps; only `exists`, adopted before, settles the step without a person."""
+    """Row 48: the key no longer helps. Without a person only `exists`, adopted before, settles the step."""
     since = _closed_at(facts) if closed.reason == "key_window_closed" else None
     asked = facts.counted_since(since)
     if not asked:
@@ -109,10 +109,10 @@ def decide_after_raise(facts: Facts, last: Attempt, replay: Action) -> Action:
     if newest.answer == "in_progress":
         return _age(facts) or poll_again(facts)
     if facts.profile.keyed and not isinstance(replay, Hold):
-        # As without a status query: while the key protects a replay, no answer but these two makes the tool weaker.
+        # As with the key alone: while it protects a replay, "absent" and "no answer" do not stop the replay.
         return replay
     if newest.answer == "absent" and facts.profile.status and facts.profile.status.absence == "authoritative":
-        # The call has returned, its request may still be under way: a client's timeout ends only the waiting.
+        # The call has returned, but its request may still be under way: a timeout ends the waiting alone.
         newest_unknown = facts.unknown[-1]
         if facts.horizon_left(newest_unknown, newest) <= timedelta(0):
             return Fail(last, RAISED, "The tool raised, and the status query found that nothing was done.")
@@ -129,7 +129,7 @@ def _raised(attempt: Attempt) -> str:
 
 
 def ask_while_silent(facts: Facts) -> Action | None:
-    """Row 45: asked again while the provider cannot be reached, a few times where it answers nonsense; then None."""
+    """Row 45: check again while the provider cannot be reached, or a few times if its answers are unusable."""
     asked = facts.counted
     spoke = sum(one.http_status is not None and one.http_status < 500 for one in asked)
     if spoke >= facts.profile.max_attempts or _is_too_old(facts):
