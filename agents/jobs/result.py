@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from agents.access import audit
-from agents.catalog import discovery
 from agents.jobs import states, status_query
 from agents.jobs.states import correct_job, finish_job, give_up_jobs, hand_over_job, requeue_job
 from agents.models import Job, JournalFile
@@ -19,7 +18,7 @@ from journal.errors import JournalUnreadable
 from journal.hold_reasons import describe_outcome
 from journal.inbox import mailbox
 from journal.models import Decision, Writer
-from journal.reader import Reader
+from journal.reader.snapshot import StepSnapshot
 
 _NOTHING_SENT = "Nothing was sent because of it."
 _UNSENT = "Taken in, but not sent before it expired."
@@ -103,39 +102,39 @@ def _look(job: Job, journal: JournalFile) -> None:
 def _follow_decision(job: Job, journal: JournalFile) -> None:
     # Read before the journal: its answer is at least as new as this check of the time.
     late = _is_late(job)
-    reader = discovery.reader_for(journal)
-    decision = reader.by_decision(job.message_id)
+    found = status_query.load_job_step(job, journal)
+    decision = next((one for one in found.decisions if one.message_id == job.message_id), None)
     if decision is not None:
-        _end_decision(job, journal, reader, decision, late=late)
+        _end_decision(job, journal, found, decision, late=late)
     elif late:
         end_job(job, EXPIRED, f"Expired undelivered: no writer took it in before its time ran out. {_NOTHING_SENT}")
     else:
         hand_over_job(job, _waiting(journal))
 
 
-def _end_decision(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, late: bool) -> None:
+def _end_decision(job: Job, journal: JournalFile, found: StepSnapshot, decision: Decision, *, late: bool) -> None:
     job.applied_at = decision.applied_at
     if decision.outcome != "applied":
         end_job(job, *_refused(decision))
         return
     number = decision.consumed_attempt
     if number is None and decision.kind == "replay":
-        _end_unused(job, journal, reader, decision, late=late)
+        _end_unused(job, journal, found, decision, late=late)
     elif number:
-        _end_sent(job, journal, reader, number, late=late)
+        _end_sent(job, journal, found, number, late=late)
     elif decision.kind == "replay":
         _done(job, "Applied: the step starts again when its task runs. There was nothing to send.")
     else:
         _done(job, "Applied.")
 
 
-def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, late: bool) -> None:
+def _end_sent(job: Job, journal: JournalFile, found: StepSnapshot, number: int, *, late: bool) -> None:
     """An attempt was begun. While its sender lives, the sender's outcome counts, however late it comes."""
-    attempt = next((one for one in reader.attempts(job.task_id, job.step_index) if one.attempt == number), None)
+    attempt = next((one for one in found.attempts if one.attempt == number), None)
     if attempt is None or attempt.verdict is None:
         # The next writer ends the boot of a killed sender. If no writer comes in time, no outcome will be recorded.
         waits = not late or _holder(journal) is not None
-        if attempt is not None and waits and _lives(reader, attempt.boot):
+        if attempt is not None and waits and _lives(found, attempt.boot):
             hand_over_job(job, f"Taken in: attempt {number} is under way.")
         else:
             _done(job, f"Applied: attempt {number} was begun for it; its outcome is not on record.")
@@ -145,16 +144,16 @@ def _end_sent(job: Job, journal: JournalFile, reader: Reader, number: int, *, la
         _done(job, f"Applied: it sent attempt {number}.")
 
 
-def _lives(reader: Reader, boot: int) -> bool:
-    return any(one.boot == boot and one.ended is None for one in reader.boots())
+def _lives(found: StepSnapshot, boot: int) -> bool:
+    return any(one.boot == boot and one.ended is None for one in found.boots)
 
 
-def _end_unused(job: Job, journal: JournalFile, reader: Reader, decision: Decision, *, late: bool) -> None:
+def _end_unused(job: Job, journal: JournalFile, found: StepSnapshot, decision: Decision, *, late: bool) -> None:
     """An attempt uses an approval up. Before that, the approval may expire, and the status is asked first."""
-    sent = [one for one in reader.attempts(job.task_id, job.step_index) if one.decision_id == decision.message_id]
+    sent = [one for one in found.attempts if one.decision_id == decision.message_id]
     if sent:
-        _end_sent(job, journal, reader, sent[-1].attempt, late=late)
-    elif not _is_pending(job, reader):
+        _end_sent(job, journal, found, sent[-1].attempt, late=late)
+    elif not _is_pending(found):
         # If the approval expired before, something else settled the step, and the job stays expired.
         if job.state != EXPIRED:
             _done(job, "Applied: the effect was there already, so nothing was sent.")
@@ -204,18 +203,17 @@ def follow_question(job: Job, journal: JournalFile) -> None:
         else:
             hand_over_job(job, " ".join(filter(None, (job.answer, _waiting(journal)))))
         return
-    # The writer took the question in. If the agent asks, its answer comes a little later.
-    answer = job.answer or status_query.newest_answer(job, journal)
+    # The writer took the question in. If the agent asks, its answer comes a little later. Answer and step are read at
+    # one instant.
+    found = status_query.load_job_step(job, journal)
+    answer = job.answer or status_query.newest_answer(job, found)
     if not answer and job.state == EXPIRED:
         return
-    if not answer and not _is_pending(job, discovery.reader_for(journal)):
+    if not answer and not _is_pending(found):
         answer = "The step is settled: there was nothing left to ask."
-    if not answer and (why_not := status_query.why_not_asked(job, journal)):
-        # Read again: the agent writes an answer before it dispatches the step again.
-        answer = status_query.newest_answer(job, journal)
-        if not answer:
-            end_job(job, REFUSED, f"Refused: {why_not} No answer is on record; ask again if it is still wanted.")
-            return
+    if not answer and (why_not := status_query.why_not_asked(job, journal, found)):
+        end_job(job, REFUSED, f"Refused: {why_not} No answer is on record; ask again if it is still wanted.")
+        return
     if not answer and _is_late(job, by=status_query.PATIENCE):
         answer = "The agent took the question in and gave no answer."
     if answer:
@@ -228,9 +226,8 @@ def _is_late(job: Job, *, by: timedelta = timedelta(0)) -> bool:
     return job.expires_at is not None and job.expires_at + by <= clock.wall()
 
 
-def _is_pending(job: Job, reader: Reader) -> bool:
-    step = reader.step(job.task_id, job.step_index, cap=1) if job.step_index is not None else None
-    return step is not None and step.status == "pending"
+def _is_pending(found: StepSnapshot) -> bool:
+    return found.step is not None and found.step.status == "pending"
 
 
 def _waiting(journal: JournalFile) -> str:

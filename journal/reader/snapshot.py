@@ -68,7 +68,7 @@ class TaskSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StepSnapshot:
-    """One step at one instant. `step` None: the journal has no such step."""
+    """One step at one instant. `step` None: the journal has no such step. It may hold decisions about it."""
 
     boots: tuple[Boot, ...] = ()
     step: Step | None = None
@@ -160,12 +160,9 @@ def load_step(
     request_cap: int,
 ) -> StepSnapshot:
     """A step with its payloads and its history."""
-    step = native.find_step(connection, task_id, index, cap=cap)
-    if step is None:
-        return StepSnapshot()
     return StepSnapshot(
         boots=tuple(native.list_boots(connection, limit=BOOTS)),
-        step=step,
+        step=native.find_step(connection, task_id, index, cap=cap),
         attempts=tuple(native.list_attempts(connection, task_id, index)),
         task=native.find_task(connection, task_id, cap=None),
         evidence=tuple(native.list_evidence(connection, task_id, index)),

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from agents.models import Job
+from agents.models.job import WAITING_AGENT
 from journal.reader import process
 from journal.reader.process import Pool
 from tests.builders import fleet
+from tests.builders.asked import ask
 from tests.dashboard.conftest import HOSTILE, Fleet
 from tests.dashboard.ladder import signed_in
 
@@ -74,6 +77,15 @@ def test_branches_of_a_task_cost_no_further_opening(small_fleet: Fleet, opened: 
     opened.clear()
     page = signed_in("operator").get(small_fleet.task()).context["page"]
     assert [group.steps for group in page.groups] == [3, 1, 1, 1, 1, 1]
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("kind", ["decision", "query_status"])
+def test_the_page_of_a_job_opens_its_journal_once(small_fleet: Fleet, opened: list[str], kind: str):
+    job = ask(small_fleet.folder / "triage.db", kind=kind, decision="abandon" if kind == "decision" else None)
+    Job.objects.filter(pk=job.pk).update(state=WAITING_AGENT, posted_at=job.created_at)
+    opened.clear()
+    assert signed_in("operator").get(f"/jobs/{job.uuid}/").status_code == 200
     assert len(opened) == 1
 
 
