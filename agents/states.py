@@ -132,8 +132,9 @@ class PendingFacts:
     is_in_flight: bool = False
     is_approved: bool = False
     is_foreign: bool = False
+    task_ended: str = ""  # the status of a task that is over
     changes: bool = True  # it may change something outside
-    raised: str = ""
+    raised: str = ""  # "an exception" where the type is not at hand
     next_sentence: str = ""
 
 
@@ -152,6 +153,8 @@ def describe_outlook(facts: PendingFacts, now: datetime) -> str:
         return "Not known: its journal is not read yet."
     if facts.is_in_flight:
         return _IN_FLIGHT.get(facts.agent, "Its agent carries it out now.")
+    if facts.task_ended:
+        return f"Nothing: its task is {facts.task_ended}. Only a person can say what became of the step."
     if facts.hold and not facts.is_approved:
         return _describe_held_outlook(facts)
     if facts.due_at is not None:
@@ -186,6 +189,15 @@ def _describe_due_outlook(facts: PendingFacts, due_at: datetime, now: datetime) 
     if facts.agent_runs:
         return "It is due now: its agent takes it next."
     return f"It was due {describe_length(now - due_at)} ago and waits for its agent, which is not running."
+
+
+def describe_due(facts: PendingFacts, now: datetime) -> str:
+    """When a step is tried again, in a few words."""
+    if facts.due_at is None:
+        return "waiting for its agent"
+    if facts.due_at > now:
+        return f"tried again in {describe_length(facts.due_at - now)}"
+    return "due now" if facts.agent_runs else f"was due {describe_length(now - facts.due_at)} ago"
 
 
 def describe_length(length: timedelta) -> str:

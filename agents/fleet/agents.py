@@ -17,6 +17,7 @@ from journal import clock
 from journal.reader.paging import Page
 
 PAGE = 50
+_FEW = 200  # journals: more are counted with all the others
 _UNFINISHED = ("queued", "running", "waiting")
 
 
@@ -64,7 +65,7 @@ def _has_agent(journal: JournalFile) -> bool:
 
 def _load_facts(rows: Sequence[JournalFile]) -> tuple[dict[int, AgentFacts], dict[int, datetime]]:
     ids = [row.pk for row in rows]
-    of_these = Q(journal__in=ids) if len(ids) == 1 else Q()
+    of_these = Q(journal__in=ids) if len(ids) <= _FEW else Q()
     tasks: dict[int, Counter[str]] = defaultdict(Counter)
     changed: dict[int, datetime] = {}
     groups = IndexedTask.objects.filter(of_these).values_list("journal", "status", "derived")

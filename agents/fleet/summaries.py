@@ -12,6 +12,7 @@ from agents.models.journal_file import VANISHED
 from agents.money import Money
 from agents.paging import line_of
 from agents.states import AgentState
+from journal.hold_reasons import Sent
 from journal.models import WaitReason
 
 # By journal, task, step and kind: the job's uuid.
@@ -79,6 +80,9 @@ class IntentLine:
     payload_sha256: str
     arguments_bytes: int | None
     dispatches: int
+    sent: Sent
+    raised: bool
+    target: str
     state: str
     hold_reason: str
     differs_at: str  # of diverged code: the parameter that differs, or `tool`

@@ -14,6 +14,7 @@ from agents.index.expired_approvals import expired_approval, without_expired_app
 from agents.index.pace import Pace
 from agents.models import IndexedTask, JournalFile, PendingIntent
 from agents.models.pending_intent import FOREIGN, HELD, IN_FLIGHT, UNRESOLVED, WAITING
+from agents.states import sum_up_sent
 from journal import clock
 from journal.models import Attempt, Step
 from journal.reader.snapshot import IntentSnapshot
@@ -133,6 +134,9 @@ def _row(
         payload_sha256=(step.payload_sha256 or "")[:64],
         arguments_bytes=step.arguments_bytes,
         dispatches=count_dispatches(intent.attempts),
+        sent=sum_up_sent(attempt.verdict for attempt in intent.attempts),
+        raised=bool(intent.attempts) and intent.attempts[-1].kind == "raised",
+        target=intent.host[:200],
         state=outlook.state,
         hold_reason=outlook.hold_reason,
         differs_at=(step.hold_parameter or "") if outlook.hold_reason == "diverged" else "",

@@ -29,6 +29,9 @@ class PendingIntent(models.Model):
     payload_sha256 = models.CharField(max_length=64, blank=True, default="")
     arguments_bytes = models.BigIntegerField(null=True, blank=True)
     dispatches = models.IntegerField(default=0)
+    sent = models.CharField(max_length=16, default="none")  # the sum of all attempts, see agents/states.py
+    raised = models.BooleanField(default=False)  # the tool raised last: its outcome is unknown, and on record
+    target = models.CharField(max_length=200, blank=True, default="")  # the host its request goes to
     state = models.CharField(max_length=16, default=UNRESOLVED)
     hold_reason = models.CharField(max_length=64, blank=True, default="")
     differs_at = models.TextField(blank=True, default="")  # of diverged code: the parameter that differs, or `tool`

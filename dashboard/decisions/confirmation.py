@@ -8,6 +8,7 @@ from datetime import datetime
 from agents.decisions.allowed import ENDED, read_profile
 from agents.index.intents import count_dispatches
 from agents.models.job import QUERY_STATUS
+from agents.states import PendingFacts
 from dashboard.choices import Verb, choose_verb
 from dashboard.decisions.binding import Binding, make_binding
 from dashboard.journal_page import Opened
@@ -21,10 +22,10 @@ from dashboard.steps.payload import (
     prove_key,
     prove_payload,
 )
-from dashboard.steps.step import build_payloads, describe_window, find_intent
+from dashboard.steps.step import build_payloads, describe_hold_of, describe_window, find_intent, gather_facts
 from dashboard.timeline.status import describe_step
 from dashboard.ui.forms import ReasonForm
-from journal.hold_reasons import HOLD_REASONS, HoldReason
+from journal.hold_reasons import HoldReason
 from journal.models import Evidence, FrozenRequest, Step
 from journal.providers.profile import Profile, StatusQuery
 from journal.providers.status_answer import fill_url
@@ -56,6 +57,9 @@ class DecisionPage:
     sends: bool  # it makes bytes go out
     starts: bool  # it starts again what changes nothing outside
     changes: bool
+    handler: str
+    task_input: str  # the beginning of what the task was submitted with
+    waits_for_agent: str  # where nobody runs the tool before its agent is started
     question: Question | None = None
     reveal: bool = True
     show_all: str = "all"
@@ -106,6 +110,7 @@ def build_confirmation_page(
     changes = step.effect not in ("read_only", "model")
     proof = prove_payload(step, arguments, frozen)
     intent = find_intent(opened, step)
+    facts = gather_facts(opened, step, found, intent, signal.state)
     profile = read_profile(step, found.profile_json)
     keyed, ended = profile is None or profile.keyed, task is not None and task.status in ENDED
     return DecisionPage(
@@ -115,7 +120,7 @@ def build_confirmation_page(
         step=step,
         word=signal.word,
         state=signal.state,
-        hold=HOLD_REASONS.get(step.hold_reason or ""),
+        hold=describe_hold_of(task, step, facts),
         form=form,
         request=build_sent_request(frozen, proof, reveal=True, all_=True) if frozen else None,
         arguments=arguments,
@@ -130,7 +135,20 @@ def build_confirmation_page(
         sends=kind == "replay" and changes,
         starts=kind == "replay" and not changes,
         changes=changes,
+        handler=(task.handler if task else "") or "",
+        task_input=(task.input_json if task else "") or "",
+        waits_for_agent=_describe_wait(facts, step) if kind == "replay" else "",
         question=build_question(step, profile, frozen) if kind == QUERY_STATUS else None,
+    )
+
+
+def _describe_wait(facts: PendingFacts, step: Step) -> str:
+    """Said before a replay is approved: the worker sends HTTP requests itself, and runs nobody's Python code."""
+    if facts.agent_runs or step.transport == "http":
+        return ""
+    return (
+        f"Its agent is not running, and {step.tool_name} is code of the agent. Nobody runs it before the agent is "
+        "started: if that is after the time below, the approval expires unused."
     )
 
 

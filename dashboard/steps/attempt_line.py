@@ -22,10 +22,10 @@ class AttemptLine:
 
 # The meaning of each kind of attempt, as a sentence after "because".
 _WHY = {
-    "no_outcome": "It was sent, and no answer is recorded: the process ended in between.",
+    "no_outcome": "It was about to be sent, and no answer is recorded: the process ended in between.",
     "dns": "The host's name did not resolve: no connection existed.",
     "not_connected": "No connection was made: not one byte of the request left.",
-    "stale": "The re-check before the first byte failed: the boot or the time was no longer right.",
+    "stale": "The check right before the first byte failed: it was too late, or another process had taken over.",
     "tls": "The TLS handshake failed before any byte of the request.",
     "lost_answer": "The request went out and no answer came back: it may have been carried out.",
     "accepted": "The provider answered with success.",

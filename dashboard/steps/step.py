@@ -11,14 +11,16 @@ from django.views.decorators.http import require_safe
 
 from agents.access import audit
 from agents.decisions.allowed import ENDED, offer_for_step
+from agents.fleet.agents import load_agent
 from agents.index import prices
 from agents.index.expired_approvals import expired_approval
 from agents.models import Job, PendingIntent
 from agents.models.job import DECISION, OPEN_STATES, QUERY_STATUS
+from agents.states import PendingFacts, describe_outlook, describe_pending_hold, sum_up_sent
 from dashboard.choices import Offered, offer_step_choices
 from dashboard.derived_holds import derive_step_hold, load_holds
 from dashboard.journal_page import Opened, digest_journal, find_lasting_version, name_version, with_journal
-from dashboard.pending import describe_lapsed, describe_pending
+from dashboard.pending import describe_lapsed
 from dashboard.steps import payload
 from dashboard.steps.attempt_line import AttemptLine, build_attempt_line
 from dashboard.steps.payload import (
@@ -42,6 +44,7 @@ from dashboard.ui.access import can_decide, can_see_payloads, require_role
 from dashboard.ui.format import describe_key_window
 from dashboard.ui.forms import PAYLOADS, parse_payload_name
 from dashboard.ui.render import page_or_part
+from journal import stored_errors
 from journal.hold_reasons import HOLD_REASONS, HoldReason
 from journal.models import Decision, Evidence, ModelCall, Step, TaskRow
 from journal.reader.snapshot import StepSnapshot
@@ -67,8 +70,8 @@ class StepPage:
     state: str
     word: str
     hold: HoldReason | None
+    outlook: str
     lapsed: str
-    pending_why: str
     diverging: str
     reveal: bool
     can_decide: bool
@@ -132,6 +135,7 @@ def build_step_page(
     arguments, output = build_payloads(step, reveal=reveal, show_all=show_all)
     proof = prove_payload(step, arguments, frozen)
     intent = find_intent(opened, step)
+    facts = gather_facts(opened, step, found, intent, signal.state)
     pending = step.status == "pending"
     under_way = job.kind if job and job.is_open else ""
     may_be_decided = pending and under_way != DECISION
@@ -145,9 +149,9 @@ def build_step_page(
         step=step,
         state=signal.state,
         word=signal.word,
-        hold=_find_hold(found.task, step) if pending else None,
+        hold=describe_hold_of(found.task, step, facts) if pending else None,
+        outlook=describe_outlook(facts, opened.now) if pending else "",
         lapsed=describe_lapsed(expired.actor) if expired else "",
-        pending_why=describe_pending(intent) if intent else "",
         diverging=_describe_divergence(found.task, step, reveal=reveal),
         reveal=reveal,
         can_decide=decides,
@@ -176,11 +180,35 @@ def build_step_page(
     )
 
 
-def _find_hold(task: TaskRow | None, step: Step) -> HoldReason | None:
+def gather_facts(
+    opened: Opened, step: Step, found: StepSnapshot, intent: PendingIntent | None, state: str
+) -> PendingFacts:
+    """The facts that decide the sentences about a pending step."""
+    agent, attempts, task = load_agent(opened.file), found.attempts, found.task
+    last = attempts[-1] if attempts else None
+    has_raised = last is not None and last.kind == "raised"
+    raised = stored_errors.describe_failure(last.output_json)[0] if last else ""
+    return PendingFacts(
+        agent=agent.state if agent else "unread",
+        agent_runs=opened.writer is not None and opened.writer.role == "agent",
+        sent=sum_up_sent(attempt.verdict for attempt in attempts),
+        hold=step.hold_reason or "",
+        due_at=step.next_attempt_at if not step.hold_reason else None,
+        is_in_flight=state == "running",
+        is_approved=step.decision is not None,
+        is_foreign=opened.file.is_foreign,
+        task_ended=str(task.status) if task is not None and task.status in ENDED else "",
+        changes=step.effect not in ("read_only", "model"),
+        raised=(raised or "an exception") if has_raised else "",
+        next_sentence=intent.next_sentence if intent and not step.hold_reason else "",
+    )
+
+
+def describe_hold_of(task: TaskRow | None, step: Step, facts: PendingFacts) -> HoldReason | None:
     """Why the step is held. No code of an ended task runs, so it does not matter which steps that code asks for."""
     if step.hold_reason == "diverged" and task is not None and task.status in ENDED:
         return None
-    return HOLD_REASONS.get(step.hold_reason or "")
+    return describe_pending_hold(facts)
 
 
 def _describe_divergence(task: TaskRow | None, step: Step, *, reveal: bool) -> str:

@@ -85,6 +85,9 @@ def _make_intent(number: int, tool: str, state: str, hold: str) -> Waiting:
         payload_sha256="ef56ab78" * 8,
         arguments_bytes=1482,
         dispatches=2,
+        sent="unknown",
+        raised=False,
+        target="forge.example",
         state=state,
         hold_reason=hold,
         differs_at="",
@@ -100,7 +103,8 @@ def _make_intent(number: int, tool: str, state: str, hold: str) -> Waiting:
     offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), ("No replay: its task is cancelled.",))
     word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is at it"
     window = describe_key_window("", -180.0 if hold else 3 * 3600.0)
-    return Waiting(line, reason, state, word, window, offered, f"s{number}", "The key's window has closed.")
+    outlook, why = "Nothing: only a person can decide it.", "The key's window has closed."
+    return Waiting(line, reason, state, word, window, offered, f"s{number}", why, outlook, agent_runs=True)
 
 
 def _make_queue() -> PendingPage:
@@ -111,6 +115,7 @@ def _make_queue() -> PendingPage:
     return PendingPage(
         held,
         (_make_intent(0, LONG, "in_flight", ""),),
+        (),
         (_make_intent(3, "send_mail", "foreign", ""),),
         "",
         "2 intents need your decision.",

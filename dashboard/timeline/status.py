@@ -53,7 +53,7 @@ def _describe_pending_step(step: Step, attempts: Sequence[Attempt], *, live: int
         return Signal("unknown", "pending; outcome unknown")
     if step.effect == "mutating" or attempts:
         return Signal("not_sent", "not sent")
-    return Signal("waiting", "interrupted; runs again")
+    return Signal("waiting", "interrupted")
 
 
 def list_doubtful_attempts(

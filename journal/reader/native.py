@@ -307,6 +307,21 @@ def find_profiles(connection: sqlite3.Connection, places: Collection[Place]) -> 
     }
 
 
+def find_hosts(connection: sqlite3.Connection, places: Collection[Place]) -> dict[Place, str]:
+    """The hosts that the newest frozen requests of these steps go to; a reference in one stays a reference."""
+    hosts: dict[Place, str] = {}
+    for some in _parts(places):
+        sql = (
+            f"WITH wanted (at_task, at_step) AS (VALUES {', '.join(['(?, ?)'] * len(some))}) "
+            "SELECT task_id, step_index, substr(url, 1, 2000) AS url FROM wanted "
+            "CROSS JOIN agent_request ON task_id = at_task AND step_index = at_step ORDER BY key_generation"
+        )
+        for row in fetch_rows(connection, sql, tuple(chain.from_iterable(some))):
+            place = (row.needed_text("task_id"), row.needed_integer("step_index", -1))
+            hosts[place] = (row.text("url") or "").partition("://")[2].partition("/")[0].partition("?")[0]
+    return hosts
+
+
 def find_request(connection: sqlite3.Connection, task_id: str, index: int, *, cap: int) -> FrozenRequest | None:
     """The frozen request of the step's newest key; beyond `cap` only the beginning of its body."""
     found = fetch_rows(

@@ -16,6 +16,7 @@ BOOTS = 1000
 RUNS = 1000
 BRANCHES = 1000  # of one level below a task
 _DEEPEST = 3
+_INPUT_SHOWN = 2000  # characters of a task's input beside one of its steps
 
 _Item = TypeVar("_Item", Attempt, Evidence, ModelCall, Decision)
 
@@ -91,6 +92,7 @@ class IntentSnapshot:
     attempts: tuple[Attempt, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     profile_json: str | None = None
+    host: str = ""  # of its frozen request
 
 
 def load_task(
@@ -164,7 +166,7 @@ def load_step(
         boots=tuple(native.list_boots(connection, limit=BOOTS)),
         step=native.find_step(connection, task_id, index, cap=cap),
         attempts=tuple(native.list_attempts(connection, task_id, index)),
-        task=native.find_task(connection, task_id, cap=None),
+        task=native.find_task(connection, task_id, cap=_INPUT_SHOWN),
         evidence=tuple(native.list_evidence(connection, task_id, index)),
         decisions=tuple(native.list_decisions(connection, task_id, index)),
         calls=tuple(native.list_model_calls(connection, task_id, index)),
@@ -189,7 +191,7 @@ def load_intents(connection: sqlite3.Connection, steps: Collection[Step]) -> lis
     tasks = {task.task_id: task for task in native.find_tasks(connection, {task_id for task_id, _ in places})}
     attempts = _by_step(native.find_attempts(connection, spans))
     evidence = _by_step(native.find_evidence(connection, spans))
-    profiles = native.find_profiles(connection, places)
+    profiles, hosts = native.find_profiles(connection, places), native.find_hosts(connection, places)
     return [
         IntentSnapshot(
             step,
@@ -197,6 +199,7 @@ def load_intents(connection: sqlite3.Connection, steps: Collection[Step]) -> lis
             tuple(attempts.get(step.task_id, {}).get(step.step_index, ())),
             tuple(evidence.get(step.task_id, {}).get(step.step_index, ())),
             profiles.get((step.task_id, step.step_index)),
+            hosts.get((step.task_id, step.step_index), ""),
         )
         for step in steps
     ]

@@ -114,6 +114,8 @@ def tool_lacks(context: SettleContext, intent: Intent, *, asks: bool = False) ->
     """
     step, name = intent.step, intent.step.tool_name
     tool = context.tools.get(name)
+    if tool is None and context.mode == "visit":
+        return f"The tool {name} is code of its agent, and the agent is not running here."
     if tool is None:
         return f"The tool {name} is not among this agent's tools."
     if tool.transport != "python" or tool.effect != "mutating":

@@ -16,7 +16,7 @@ from tests.builders.asked import ask, deliver
 from tests.dashboard.ladder import signed_in, text
 
 pytestmark = pytest.mark.django_db
-EXPIRED = "The approval by ada expired before anything was sent."
+EXPIRED = "The approval by ada expired before it was used."
 
 
 @pytest.fixture

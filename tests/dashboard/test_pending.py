@@ -28,7 +28,7 @@ def test_the_queue_is_a_page_and_a_part_that_polls(small_fleet):
     page = assert_page("/pending/", part="pending-queue", role="operator")
     assert "One intent needs your decision." in page
     assert "held: outcome unknown" in page
-    assert "nothing by itself: no machine may decide this." in page
+    assert "Nothing: only a person can decide it." in page
     assert_unchanged_is_204("/pending/", part="pending-queue", page=text(signed_in().get("/pending/")))
 
 
