@@ -57,6 +57,7 @@ DecisionKind = Literal[
     "mark_committed",
     "mark_not_applied",
     "abandon",
+    "retry_task",
     "replay_as_new",
     "cancel_task",
     "approve",

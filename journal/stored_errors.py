@@ -10,6 +10,9 @@ from journal.codec import escaped
 from journal.errors import StepAbandoned, StepFailed, leaves
 from journal.models import describe_answer
 
+# The type in the stored failure of a call whose arguments were refused.
+REFUSED_ARGUMENTS = "journal.errors.InvalidArguments"
+
 _CHAIN_LIMIT = 10
 _TEXT_LIMIT = 4000
 

@@ -10,6 +10,7 @@ from typing import NoReturn, get_args
 from journal.cli.accept import run as accept
 from journal.cli.check import run as check
 from journal.cli.codes import USAGE
+from journal.cli.decide import VERBS, run_decide, run_retry
 from journal.cli.recover import run as recover
 from journal.cli.show import run as show
 from journal.cli.submit import run as submit
@@ -88,6 +89,20 @@ def build(*, as_json: bool = False) -> argparse.ArgumentParser:
     accepted = verb("accept", accept, "Let a restored or copied journal be worked on as it is.")
     accepted.add_argument("file", metavar="FILE", help="the journal")
     accepted.add_argument("--reason", required=True, metavar="TEXT", help="who restored it, and why; it is kept")
+
+    decided = verb("decide", run_decide, "Decide about a pending step, as on the dashboard's page of the step.")
+    decided.add_argument("file", metavar="FILE", help="the journal")
+    decided.add_argument("task", metavar="TASK", help="the task's id")
+    decided.add_argument("step", metavar="STEP", type=int, help="the step's number")
+    decided.add_argument("verb_of_step", metavar="VERB", choices=VERBS, help=", ".join(VERBS))
+    decided.add_argument("--reason", required=True, metavar="TEXT", help="why; it is kept with the decision")
+    decided.add_argument("--output", metavar="JSON", help="of mark_committed: what the tool would have returned")
+    decided.add_argument("--reference", metavar="TEXT", help="of mark_committed: where the effect can be seen")
+
+    retried = verb("retry", run_retry, "Run a failed task again: the same steps and keys, its failed step anew.")
+    retried.add_argument("file", metavar="FILE", help="the journal")
+    retried.add_argument("task", metavar="TASK", help="the task's id")
+    retried.add_argument("--reason", required=True, metavar="TEXT", help="what was mended; it is kept")
 
     checked = verb("check", check, "Verify a journal: file, keys, hashes, order, outputs. Changes nothing.")
     checked.add_argument("file", metavar="FILE", help="the journal")

@@ -144,6 +144,8 @@ def _decision(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
         return cancelled
     if kind == "accept_journal":
         return _accept_journal(tx, body)
+    if kind == "retry_task":
+        return _retry(tx, {**body, "step_index": None, "output": None}, task_id)
     index = _index(body)
     step = steps.find_step(tx, task_id, index)
     decisions.expire_approvals(tx, task_id, index)
@@ -171,6 +173,28 @@ class _Refusal:
 
     why: str
     outcome: Literal["refused", "expired"] = "refused"
+
+
+def _retry(tx: Transaction, body: dict[str, Any], task_id: str) -> Applied:
+    """Run a failed task again. The step that failed it is pending anew, under its key; the others stay as they are."""
+    refusal = _over(tx, body)
+    task = tasks.find_task(tx, task_id)
+    if task is None or task.status != "failed":
+        refusal = _Refusal("the task has not failed, or never was")
+    elif task.parent_id is not None:
+        refusal = _Refusal("it is a branch: retry the task it is a branch of")
+    if refusal is not None:
+        decisions.insert_decision(tx, body, refusal.outcome, refusal.why)
+        return Applied(f"retry {task_id}: {refusal.outcome}: {refusal.why}", refused=True)
+    decisions.insert_decision(tx, body, "applied")
+    for member in tasks.requeue_failed(tx, task_id):
+        index = steps.reopen_last(tx, member)
+        if index is not None:
+            # Its attempts surely had no effect; sending it once more is this person's approval.
+            approval = {"message_id": f"{body['message_id']}/{member}/{index}", "task_id": member, "step_index": index}
+            bound = {"decision": "replay", "expires_at": None}
+            decisions.insert_decision(tx, {**body, **approval, **bound}, "applied")
+    return Applied(f"retry {task_id}: applied", task_id)
 
 
 def _accept_journal(tx: Transaction, body: dict[str, Any]) -> Applied:

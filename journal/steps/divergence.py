@@ -15,8 +15,6 @@ from journal.ids import sha256_hex
 from journal.models import Step
 from journal.store.sql.steps import NewStep
 
-# The stored failure of a refused call.
-_REFUSAL = "journal.errors.InvalidArguments"
 _SHOWN = 80
 # Characters shown before and after the first difference of two texts.
 _AROUND = 40
@@ -109,7 +107,7 @@ def _was_refused(step: Step) -> bool:
     return (
         step.status == "failed"
         and step.effect != "model"
-        and stored_errors.describe_failure(step.error_json)[0] == _REFUSAL
+        and stored_errors.describe_failure(step.error_json)[0] == stored_errors.REFUSED_ARGUMENTS
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from journal import clock
+from journal import clock, stored_errors
 from journal.ids import sha256_hex
 from journal.models import FrozenRequest, Step
 from journal.providers.profile import Profile
@@ -151,6 +151,30 @@ def end_step(tx: Transaction, task_id: str, step_index: int, status: str, error_
         (status, error_json, tx.boot, tx.now, tx.revision(), task_id, step_index),
     )
     return done.rowcount == 1
+
+
+def reopen_last(tx: Transaction, task_id: str) -> int | None:
+    """Make the task's last step pending again if it failed; returns its index if a person's approval must send it.
+
+    A call whose arguments were refused never was a step to carry out: it stays failed.
+    """
+    row = tx.one(
+        "SELECT step_index, status, effect, error_json, (SELECT count(*) FROM agent_step_attempt a"
+        " WHERE a.task_id = s.task_id AND a.step_index = s.step_index) AS attempts FROM agent_step_journal s"
+        " WHERE task_id = ? ORDER BY step_index DESC LIMIT 1",
+        (task_id,),
+    )
+    if row is None or row["status"] != "failed" or (row["effect"] == "mutating" and not row["attempts"]):
+        return None
+    if stored_errors.describe_failure(row["error_json"])[0] == stored_errors.REFUSED_ARGUMENTS:
+        return None
+    tx.execute(
+        "UPDATE agent_step_journal SET status = 'pending', error_json = NULL, committed_boot = NULL, starts = 0,"
+        " hold_reason = NULL, hold_detail = NULL, next_attempt_at = NULL, updated_at = ?, revision = ?"
+        " WHERE task_id = ? AND step_index = ?",
+        (tx.now, tx.revision(), task_id, row["step_index"]),
+    )
+    return int(row["step_index"]) if row["effect"] == "mutating" else None
 
 
 def hold_step(tx: Transaction, task_id: str, step_index: int, reason: str, detail: str) -> None:

@@ -233,6 +233,20 @@ def _insert(
     )
 
 
+def requeue_failed(tx: Transaction, task_id: str) -> list[str]:
+    """Queue a failed task and its failed branches again; returns those that were queued."""
+    queued = []
+    for member in _tree(tx, task_id):
+        done = tx.execute(
+            "UPDATE agent_task SET status = 'queued', error_json = NULL, ended_at = NULL, next_attempt_at = NULL,"
+            " updated_at = ?, revision = ? WHERE task_id = ? AND status = 'failed'",
+            (tx.now, tx.revision(), member),
+        )
+        if done.rowcount == 1:
+            queued.append(member)
+    return queued
+
+
 def _tree(tx: Transaction, task_id: str) -> list[str]:
     found = tx.all(f"{_TREE} SELECT task_id FROM tree", (task_id,))
     return [row["task_id"] for row in found]
