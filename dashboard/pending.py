@@ -127,7 +127,7 @@ def _build_waiting(line: IntentLine, agent: AgentLine | None, now: datetime, *, 
     until = line.window_left_until
     word = {
         "held": f"held: {lower_first(hold.label) if hold else line.hold_reason.replace('_', ' ')}",
-        "in_flight": "its agent is at it",
+        "in_flight": "its agent is carrying it out",
         "waiting": describe_due(facts, now),
         "unresolved": "not sent" if line.sent in ("none", "not_sent") else "outcome unknown",
         "foreign": "pending; outcome unknown",

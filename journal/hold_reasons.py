@@ -181,7 +181,7 @@ def describe_wait(wait: WaitReason, *, of: str = "") -> str:
             label = describe_hold(wait.hold or wait.kind).label
             return f"held{'' if wait.step_index is None else f' at {step}'}: {label[:1].lower()}{label[1:]}"
         case "due":
-            return f"{step} is due later"
+            return f"{step} waits for its next attempt"
         case "unresolved":
             return f"{step} is pending"
         case "unset":

@@ -101,7 +101,7 @@ def _make_intent(number: int, tool: str, state: str, hold: str) -> Waiting:
     )
     reason = HOLD_REASONS.get(hold)
     offered = Offered(tuple(Choice(verb, "#") for verb in VERBS.values()), ("No replay: its task is cancelled.",))
-    word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is at it"
+    word = f"held: {hold.replace('_', ' ')}" if hold else "its agent is carrying it out"
     window = describe_key_window("", -180.0 if hold else 3 * 3600.0)
     outlook, why = "Nothing: only a person can decide it.", "The key's window has closed."
     return Waiting(line, reason, state, word, window, offered, f"s{number}", why, outlook, agent_runs=True)

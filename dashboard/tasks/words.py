@@ -65,7 +65,7 @@ def describe_task(
         whose, row = held
         return f"Step {row.index}{_name_branch(whose, task)} needs your decision."
     if state == "waiting":
-        why = describe_task_wait(task.wait, task.task_id) if task.wait else "the next attempt is due later"
+        why = describe_task_wait(task.wait, task.task_id) if task.wait else "it waits for its next attempt"
         return f"Waiting: {why}."
     if state == "crashed":
         return f"Its agent is gone: {steps} on disk{saved}. It resumes when the agent is started again."

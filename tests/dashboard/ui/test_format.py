@@ -117,5 +117,7 @@ def test_a_very_long_name_of_a_tool_stands_in_no_attribute_as_a_whole():
 
 
 def test_what_a_branch_is_due_for_does_not_name_the_branch_because_ids_are_long():
-    assert "waiting: step 3 of a branch is due later<" in task_state("waiting", WaitReason("due", "t/b" * 100, 3), "t")
-    assert "waiting: step 3 is due later<" in task_state("waiting", WaitReason("due", "t", 3), "t")
+    assert "waiting: step 3 of a branch waits for its next attempt<" in task_state(
+        "waiting", WaitReason("due", "t/b" * 100, 3), "t"
+    )
+    assert "waiting: step 3 waits for its next attempt<" in task_state("waiting", WaitReason("due", "t", 3), "t")
