@@ -92,11 +92,6 @@ HOLD_REASONS: Final[dict[str, HoldReason]] = {
         "The first dispatch is older than the profile lets a machine go on.",
         _LOOK + "approve a replay.",
     ),
-    "approval_required": HoldReason(
-        "Approval required",
-        "This tool asks a person before its first dispatch.",
-        "Approve it to have it sent, or reject it.",
-    ),
     "quarantined": HoldReason(
         "Quarantined",
         "The process died three times while this step ran.",

@@ -10,7 +10,7 @@ from journal.errors import UsageError
 def step_key(task_id: str, step_index: int, arguments_json: str, *, generation: int = 0) -> str:
     """The step's key, 64 hex digits: `sha256(f"{task_id}:{step_index}:{arguments_json}")`.
 
-    Generation n > 0, which only an operator's `replay_as_new` makes, hashes `f"{task_id}:{step_index}#{n}:{json}"`.
+    Generation n > 0, which this version never makes, hashes `f"{task_id}:{step_index}#{n}:{json}"`.
     """
     mark = f"#{generation}" if generation else ""
     return sha256_hex(f"{task_id}:{step_index}{mark}:{arguments_json}")

@@ -58,10 +58,7 @@ DecisionKind = Literal[
     "mark_not_applied",
     "abandon",
     "retry_task",
-    "replay_as_new",
     "cancel_task",
-    "approve",
-    "reject",
     "accept_journal",
 ]
 
@@ -203,7 +200,7 @@ class Step:
     duration: float | None = None  # seconds, by boot time
     arguments_bytes: int | None = None
     output_bytes: int | None = None
-    decision: Decision | None = None  # an applied `replay`/`replay_as_new`/`approve` not yet consumed
+    decision: Decision | None = None  # an applied `replay` not yet consumed
     replayable: bool = True
     odd: tuple[str, ...] = ()
     replayable_reason: str = ""  # why not, where `replayable` is False

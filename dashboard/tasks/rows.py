@@ -110,7 +110,7 @@ _VERBS = {
     "mark_committed": "it happened",
     "mark_not_applied": "it did not happen",
     "abandon": "abandoned",
-    "replay_as_new": "replay as a new effect approved",
+    "retry_task": "task retried",
     "cancel_task": "task cancelled",
 }
 

@@ -23,7 +23,7 @@ _NOTHING_TO_CANCEL = "the task had ended, or never was"
 _TIMES = ("created_at", "expires_at")
 _DECIDED_STEPS = ("replay", "mark_committed", "mark_not_applied", "abandon")
 # Holds that no answer of a provider lifts.
-_HELD_BY_MORE_THAN_DOUBT = ("quarantined", "approval_required", "diverged", "restored_copy")
+_HELD_BY_MORE_THAN_DOUBT = ("quarantined", "diverged", "restored_copy")
 # The asker read the same machine's clock a moment ago.
 _AHEAD = timedelta(seconds=5)
 # The errors of a malformed body. The last two come from a value of a type that SQLite cannot bind.
@@ -293,17 +293,12 @@ def _carry_out(tx: Transaction, step: Step, kind: str, body: dict[str, Any], out
         )
 
 
-def _prune(tx: Transaction, body: dict[str, Any], agent: str) -> Applied:
-    raise Malformed("prune is not supported by this version")
-
-
 _KINDS = {
     "submit": _submit,
     "decision": _decision,
     "status": _status,
     "evidence": _evidence,
     "cancel": _cancel,
-    "prune": _prune,
 }
 
 

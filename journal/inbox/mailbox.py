@@ -21,7 +21,7 @@ from journal.errors import StepkeeperError, UsageError
 
 _log = logging.getLogger("journal")
 
-KINDS = ("submit", "decision", "status", "evidence", "cancel", "prune")
+KINDS = ("submit", "decision", "status", "evidence", "cancel")
 # No sender of ours writes a larger message, so it is not read.
 MAX_BYTES = 64 * 1024 * 1024
 

@@ -288,7 +288,7 @@ def _with_approvals(connection: sqlite3.Connection, steps: list[Step]) -> list[S
     places = [(step.task_id, step.step_index) for step in steps if step.status == "pending"]
     if not places:
         return steps
-    unused = "kind IN ('replay', 'replay_as_new', 'approve') AND outcome = 'applied' AND consumed_attempt IS NULL"
+    unused = "kind = 'replay' AND outcome = 'applied' AND consumed_attempt IS NULL"
     found = find_decisions(connection, spans_of(places), where=f"WHERE {unused}")
     waiting = {(decision.task_id, decision.step_index): decision for decision in found}
     return [

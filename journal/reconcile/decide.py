@@ -86,14 +86,10 @@ def _by_person(facts: Facts) -> Action | None:
             return Hold(reason, "law 8", facts.step.hold_detail or "The step stays held while the clock is wrong.")
         behind = newest - facts.wall
         return Hold("clock_suspect", "law 8", f"The clock is {behind} behind the newest time in the journal.")
-    if decision is not None and decision.kind in ("replay", "replay_as_new"):
+    if decision is not None and decision.kind == "replay":
         return _approved(facts)
-    if not facts.dispatched and decision is not None and decision.kind == "approve":
-        return Send("row 1", "A person approved it, and it was never sent.")
     if reason == "quarantined":
         return Hold("quarantined", NO_ROW, "The process died repeatedly while this step ran.")
-    if reason == "approval_required" and not facts.attempts:
-        return Hold("approval_required", "row 1", "It was never sent: this tool needs a person's approval first.")
     return None
 
 

@@ -25,9 +25,7 @@ from journal.tools import Tool
 # A step whose dispatch ended with its process this often is held, so that one step cannot keep an agent dying.
 QUARANTINE_STARTS = 3
 # Held for another cause than "we do not know": everything else is an unknown outcome.
-_KNOWN_OUTCOME = frozenset(
-    {"approval_required", "not_applied", "tool_missing", "missing_reference", "diverged", "restored_copy"}
-)
+_KNOWN_OUTCOME = frozenset({"not_applied", "tool_missing", "missing_reference", "diverged", "restored_copy"})
 
 Mode = Literal["task", "recover", "visit"]
 

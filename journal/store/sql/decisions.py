@@ -51,7 +51,7 @@ def find_unused_approval(tx: Transaction, task_id: str, step_index: int) -> Deci
     """The applied approval of this step that no attempt has used yet."""
     row = tx.one(
         "SELECT * FROM agent_decision WHERE task_id = ? AND step_index = ? AND outcome = 'applied'"
-        " AND consumed_attempt IS NULL AND kind IN ('replay', 'approve', 'replay_as_new')"
+        " AND consumed_attempt IS NULL AND kind = 'replay'"
         " AND (expires_at IS NULL OR expires_at > ?) ORDER BY applied_at DESC LIMIT 1",
         (task_id, step_index, tx.now),
     )
@@ -63,7 +63,7 @@ def expire_approvals(tx: Transaction, task_id: str, step_index: int) -> None:
     tx.execute(
         "UPDATE agent_decision SET outcome = 'expired', revision = ? WHERE task_id = ?"
         " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL AND expires_at <= ?"
-        " AND kind IN ('replay', 'approve', 'replay_as_new')",
+        " AND kind = 'replay'",
         (tx.revision(), task_id, step_index, tx.now),
     )
 
@@ -73,7 +73,7 @@ def supersede_approval(tx: Transaction, task_id: str, step_index: int, by: str) 
     tx.execute(
         "UPDATE agent_decision SET outcome = 'superseded', outcome_detail = ?, revision = ? WHERE task_id = ?"
         " AND step_index = ? AND outcome = 'applied' AND consumed_attempt IS NULL"
-        " AND kind IN ('replay', 'approve', 'replay_as_new')",
+        " AND kind = 'replay'",
         (by, tx.revision(), task_id, step_index),
     )
 

@@ -173,10 +173,10 @@ def test_an_intent_whose_outcome_is_unknown_and_which_nothing_can_tell_is_held(p
 
 
 def test_a_held_step_says_its_stored_reason(path):
-    a_pending_step(path, hold_reason="approval_required")
+    a_pending_step(path, hold_reason="quarantined")
     reread(journal_file(path))
     line = list_pending().items[0]
-    assert line.hold_reason == "approval_required"
+    assert line.hold_reason == "quarantined"
 
 
 def test_a_step_its_agent_is_at_is_in_flight(path):

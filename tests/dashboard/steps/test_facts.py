@@ -58,7 +58,7 @@ def a_step(tmp_path, settings):
     return write
 
 
-@pytest.mark.parametrize("reason", ["missing_reference", "tls", "approval_required"])
+@pytest.mark.parametrize("reason", ["missing_reference", "tls"])
 def test_nothing_was_sent_is_said_only_where_nothing_may_have_left(a_step, reason):
     for page in _pages(a_step("unknown", "not_sent", hold_reason=reason)):
         assert "At least one attempt may have arrived." in page

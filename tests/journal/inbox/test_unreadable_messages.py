@@ -31,7 +31,7 @@ from tests.journal.operator import submit, with_handler
         b'{"kind": "decision", "message_id": {}, "decision": "abandon", "task_id": "t", "step_index": 0}',
         b'{"kind": "decision", "message_id": "m", "decision": "abandon", "task_id": "t", "step_index": 0, "key": []}',
         b'{"kind": "evidence", "message_id": "m", "task_id": "t", "step_index": 0, "answer": "maybe"}',
-        b'{"kind": "prune", "message_id": "m"}',
+        b'{"kind": "explode", "message_id": "m"}',
     ],
 )
 def test_a_file_that_is_no_message_is_set_aside_and_the_others_are_applied(path, data):

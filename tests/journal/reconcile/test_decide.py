@@ -48,12 +48,9 @@ OTHER_RULES = {
     "47 absent, asked before the attempt ended": "row 8",
     "48 the last moment": "row 2",
 }
-APPROVAL = {"hold_reason": "approval_required"}
 
 ROWS = [
     Row("1 prepared", "Z", Send),
-    Row("1 approval required", "K", Hold, reason="approval_required", step=APPROVAL),
-    Row("1 approved", "K", Send, step={**APPROVAL, "decision": decided("approve")}),
     Row("2 K replays at once", "K", Send, [killed()], after=0.01),
     Row("2 keyed and asks: replays at once", "KS", Send, [killed()], after=0.01),
     Row("2 U asks", "U", Query, [killed()]),
@@ -176,7 +173,6 @@ ROWS = [
     Row("approved replay, absent", "U", Send, [killed()], [said("absent", asked=50)], step={"decision": decided("replay", 40)}),
     Row("approved replay past the window", "K", Send, [killed()], after=DAY, step={"decision": decided("replay", DAY - 9)}),
     Row("approved replay past the budget", "Z", Send, [lost(n, n) for n in range(9)], step={"decision": decided("replay", 40)}),
-    Row("approved new key", "K", Send, [killed()], step={"key_generation": 1, "decision": decided("replay_as_new", 40)}),
     Row("law 4: a new key without its decision", "K", Hold, [killed()], step={"key_generation": 1}, reason="unknown_outcome"),
     Row("quarantined", "K", Hold, [killed()], step={"hold_reason": "quarantined"}, reason="quarantined"),
     Row("a read is repeated", "Z", Send, [killed()], step={"effect": "read_only"}),

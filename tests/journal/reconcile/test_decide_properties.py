@@ -45,14 +45,12 @@ evidence_of_any_kind = st.builds(
     st.sampled_from(["exists", "absent", "in_progress", "unknown"]), http_status=st.sampled_from([None, 200, 404, 503]),
     in_flight=st.booleans(), id=numbers,
 )  # fmt: skip
-decisions = st.one_of(
-    st.none(), st.builds(decided, st.sampled_from(["replay", "replay_as_new", "approve", "abandon"]), st.floats(0, DAY))
-)
+decisions = st.one_of(st.none(), st.builds(decided, st.sampled_from(["replay", "abandon"]), st.floats(0, DAY)))
 steps = st.builds(
     Step, st.just("t"), st.just(0), st.just("tool"), st.sampled_from(["pending", "pending", "committed"]),
     st.sampled_from(["mutating", "mutating", "read_only", "model", None]), st.sampled_from([KEY, None]), st.just("{}"),
     st.none(), st.just(T0), st.just(T0), key_generation=st.integers(0, 1), decision=decisions,
-    hold_reason=st.sampled_from([None, "approval_required", "quarantined", "unknown_outcome"]),
+    hold_reason=st.sampled_from([None, "quarantined", "unknown_outcome"]),
 )  # fmt: skip
 nows = st.builds(
     Now, st.builds(Moment, st.floats(0, 3 * DAY).map(at), st.floats(0, 4 * DAY), st.sampled_from(["", OS])), times,
