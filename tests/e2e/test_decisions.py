@@ -32,7 +32,7 @@ def test_marked_committed_gives_the_handler_the_output_a_person_typed(desk, sign
     expect(page.get_by_label("Reason")).to_have_value(REASON)
     page.get_by_label("Output (JSON)").fill('{"id": 7}')
     press(page, "It happened")
-    expect(page.locator("#job-now")).to_contain_text("Applied at")
+    expect(page.locator("#job-now")).to_contain_text("Applied.")
     desk.wait_status("marked-committed")
     assert what_the_handler_returned(desk, "marked-committed") == {"id": 7}
     page.get_by_role("link", name="Look at the step").click()
@@ -48,7 +48,7 @@ def test_marked_not_applied_is_sent_only_by_a_separate_approval_under_the_same_k
     open_form(page, "not-applied", "It did not happen")
     say_why(page)
     press(page, "It did not happen")
-    expect(page.locator("#job-now")).to_contain_text("Applied at")
+    expect(page.locator("#job-now")).to_contain_text("Applied.")
     page.get_by_role("link", name="Look at the step").click()
     expect(page.locator("#step-now")).to_contain_text("ada: it did not happen")
     desk.wait_held("not-applied")
@@ -68,7 +68,7 @@ def test_the_handler_of_an_abandoned_step_sees_why(desk, sign_in):
     open_form(page, "abandoned", "Abandon")
     say_why(page, reason="nobody waits for it any more")
     press(page, "Abandon")
-    expect(page.locator("#job-now")).to_contain_text("Applied at")
+    expect(page.locator("#job-now")).to_contain_text("Applied.")
     desk.wait_status("abandoned")
     assert "nobody waits for it any more" in what_the_handler_returned(desk, "abandoned")["abandoned"]
     page.get_by_role("link", name="Look at the step").click()
