@@ -38,6 +38,7 @@ _BELONGS = {
     "query": "pending",
     "job": "pending",
     "cancel_task": "tasks",
+    "retry_task": "tasks",
 }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import include, path, register_converter
 
+from agents.decisions.check import CANCEL_TASK, RETRY_TASK
 from dashboard.agent_list import show_agents
 from dashboard.alerts import show_alerts
 from dashboard.audit import show_audit
-from dashboard.decisions.cancel import show_cancel
+from dashboard.decisions.task import show_task_decision
 from dashboard.decisions.views import show_decision, show_question
 from dashboard.disk import show_disk
 from dashboard.jobs import show_job
@@ -37,7 +38,8 @@ urlpatterns = [
     path("agents/", show_agents, name="agents"),
     path("tasks/", show_tasks, name="tasks"),
     path(f"tasks/{_TASK}/", show_task, name="task"),
-    path(f"tasks/{_TASK}/cancel/", show_cancel, name="cancel_task"),
+    path(f"tasks/{_TASK}/cancel/", show_task_decision, {"kind": CANCEL_TASK}, name="cancel_task"),
+    path(f"tasks/{_TASK}/retry/", show_task_decision, {"kind": RETRY_TASK}, name="retry_task"),
     path(f"steps/{_STEP}/", show_step, name="step"),
     path(f"steps/{_STEP}/bytes/<str:name>/", download_payload, name="download"),
     path(f"steps/{_STEP}/query/", show_question, name="query"),

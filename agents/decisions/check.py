@@ -12,7 +12,10 @@ from journal.models import DecisionKind
 
 # The decisions that this version's writer applies to a step.
 KINDS: Final[tuple[DecisionKind, ...]] = ("replay", "mark_committed", "mark_not_applied", "abandon")
-CANCEL_TASK: Final[DecisionKind] = "cancel_task"  # the one decision about a whole task
+CANCEL_TASK: Final[DecisionKind] = "cancel_task"
+RETRY_TASK: Final[DecisionKind] = "retry_task"
+# Decisions about a whole task.
+TASK_KINDS: Final[tuple[DecisionKind, ...]] = (CANCEL_TASK, RETRY_TASK)
 REASON_LENGTH = 2000
 REFERENCE_LENGTH = 500
 OUTPUT_LENGTH = 1_000_000
@@ -41,7 +44,7 @@ class OtherDecision(BadDecision):
 
 def parse_kind(text: str) -> DecisionKind:
     """A decision's kind from a URL. Raises BadDecision for any other word."""
-    found = next((kind for kind in (*KINDS, CANCEL_TASK) if kind == text), None)
+    found = next((kind for kind in (*KINDS, *TASK_KINDS) if kind == text), None)
     if found is None:
         raise BadDecision(f"Decision {text!r}: not one of {', '.join(KINDS)}.", field="kind")
     return found
@@ -57,8 +60,8 @@ def check_reason(reason: str) -> None:
 
 def check_decision(kind: DecisionKind, *, reason: str, output_json: str, reference: str) -> str:
     """Check a person's input; returns the output in its stored form. Raises BadDecision naming the field."""
-    if kind not in (*KINDS, CANCEL_TASK):
-        raise BadDecision(f"Decision {kind!r}: not one of {', '.join(KINDS)}, {CANCEL_TASK}.", field="kind")
+    if kind not in (*KINDS, *TASK_KINDS):
+        raise BadDecision(f"Decision {kind!r}: not one of {', '.join((*KINDS, *TASK_KINDS))}.", field="kind")
     check_reason(reason)
     if kind != "mark_committed":
         return ""

@@ -19,7 +19,7 @@ from django_q.tasks import async_task
 from agents.access import audit
 from agents.access.roles import Person, can_decide
 from agents.decisions.check import (
-    CANCEL_TASK,
+    TASK_KINDS,
     BadDecision,
     OtherDecision,
     StepBinding,
@@ -61,7 +61,7 @@ def request_job(
     `message_id` (32 hex digits) into each form it shows: the same form posted again returns the same job, even after
     it ended. `expires_at` is what that page said; without one the job has the setting's time from now on.
 
-    `step_index` is None for the one decision about a whole task: to cancel it.
+    `step_index` is None for a decision about a whole task.
 
     Raises PermissionDenied for who may not decide (audited), BadDecision naming the field for bad input,
     OtherDecision while another decision about the same step is open: nobody is told that theirs was taken.
@@ -199,8 +199,8 @@ def _check(wanted: Job, journal: JournalFile) -> None:
     if journal.dialect != "stepkeeper":
         why = "it was not made by stepkeeper, so no writer of it takes decisions."
         raise BadDecision(f"Journal {journal.path}: {why}", field="journal", hint=journal.hint)
-    if (wanted.step_index is None) != (wanted.decision == CANCEL_TASK):
-        raise BadDecision("A task is cancelled, and any other decision is about a step.", field="decision")
+    if (wanted.step_index is None) != (wanted.decision in TASK_KINDS):
+        raise BadDecision("A task is cancelled or retried, and any other decision is about a step.", field="decision")
     if wanted.step_index is not None and not (wanted.key and wanted.payload_sha256):
         raise BadDecision("The step has no key or no payload hash to bind to.", field="binding")
     if wanted.kind == QUERY_STATUS:

@@ -53,6 +53,7 @@ def build_specimen_task() -> TaskPage:
         current_href="",
         last_href="#",
         cancel_href="#",
+        retry_href="#",
         own=used.cost,
         children=used.cost,
         tokens=used.tokens,

@@ -49,6 +49,7 @@ class TaskPage:
     current_href: str
     last_href: str
     cancel_href: str
+    retry_href: str
     own: Money | None
     children: Money | None
     tokens: int | None
@@ -131,6 +132,7 @@ def build_task_page(
         current_href=_find_current(href, task, own.content),
         last_href=f"{href}?after={LAST}" if own.content.more else "",
         cancel_href=_find_cancel(opened, task, state) if decides else "",
+        retry_href=_find_retry(opened, task, state) if decides else "",
         own=groups[0].cost,
         children=sum_costs(groups[1:]) if len(groups) > 1 else None,
         tokens=groups[0].tokens,
@@ -180,6 +182,18 @@ def _find_cancel(opened: Opened, task: TaskRow, state: str) -> str:
     if state in ENDED or opened.file.dialect != "stepkeeper" or opened.file.undecidable:
         return ""
     return reverse("cancel_task", args=[opened.file.pk, task.task_id])
+
+
+def _find_retry(opened: Opened, task: TaskRow, state: str) -> str:
+    """The page that retries the task; empty where nothing can."""
+    if (
+        state != "failed"
+        or task.parent_id is not None
+        or opened.file.dialect != "stepkeeper"
+        or opened.file.undecidable
+    ):
+        return ""
+    return reverse("retry_task", args=[opened.file.pk, task.task_id])
 
 
 def name_task_version(opened: Opened, task: TaskRow, holds: Holds) -> str:

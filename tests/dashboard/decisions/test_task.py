@@ -9,13 +9,14 @@ from django.urls import reverse
 
 from agents.models import AuditEvent, Job
 from dashboard.decisions.binding import make_binding, seal_binding
-from journal import clock
+from journal import Journal, NoEffect, StepFailed, clock, tool
 from journal.reader import Reader
 from tests.builders import fleet
 from tests.builders.asked import deliver
 from tests.builders.held import TASK
 from tests.dashboard.conftest import form
 from tests.dashboard.ladder import assert_closed, signed_in, text
+from tests.journal.agent import status
 
 pytestmark = pytest.mark.django_db
 
@@ -115,3 +116,52 @@ def test_a_form_made_for_something_else_or_too_long_ago_cancels_nothing(cancel, 
 def test_an_unknown_task_is_a_404(cancel):
     other = cancel.replace(cancel.split("/")[-3], "bm9uZQ")
     assert signed_in("operator").get(other).status_code == 404
+
+
+@pytest.fixture
+def failed(tmp_path, settings):
+    """The journal of a task whose last step failed, and the address that retries the task."""
+    fleet.watched(tmp_path, settings)
+    path = tmp_path / "mail.db"
+    sent: list[str] = []
+
+    @tool(effect="mutating")
+    def send(call, text: str) -> str:
+        sent.append(call.key)
+        if len(sent) == 1:
+            raise NoEffect("the address is unknown")
+        return text
+
+    def run() -> None:
+        with Journal(path, agent="mail", tools=[send]) as opened, opened.task("t") as task:
+            task.run(send, text="hello")
+
+    with pytest.raises(StepFailed):
+        run()
+    fleet.swept()
+    return reverse("retry_task", args=[fleet.journal_file(path).pk, "t"]), path, run, sent
+
+
+def test_a_failed_task_is_retried_from_its_page_under_the_same_key(failed):
+    retry, path, run, sent = failed
+    client = signed_in("operator")
+    assert retry in text(client.get(retry.removesuffix("retry/")))
+    page = text(client.get(retry))
+    assert "The task runs again with the same steps and keys." in page
+    client.post(retry, form(page))
+    assert deliver(Job.objects.get()).state == "done"
+    assert status(path, "t") == "queued"
+    run()
+    assert (status(path, "t"), len(sent), len(set(sent))) == ("completed", 2, 1)
+    said = AuditEvent.objects.order_by("pk").values_list("action", "allowed")
+    assert list(said) == [("request retry_task", True), ("outcome retry_task", True)]
+
+
+def test_only_a_failed_task_offers_a_retry(cancel, held, failed):
+    retry = cancel.replace("/cancel/", "/retry/")
+    client = signed_in("operator")
+    assert retry not in text(client.get(cancel.removesuffix("cancel/")))
+    answer = client.get(retry)
+    assert answer.status_code == 409
+    assert "Only a failed task is retried" in text(answer)
+    assert failed[0] not in text(signed_in("payload_viewer").get(failed[0].removesuffix("retry/")))
