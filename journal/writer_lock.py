@@ -188,7 +188,7 @@ def _is_alive(pid: int) -> bool:
 def _busy(journal: Path, path: Path, written: Writer | None) -> JournalBusy:
     if written is not None and written.pid == os.getpid():
         return JournalBusy(
-            f"Journal {journal.name}: this process (pid {written.pid}) has it open already.",
+            f"Journal {journal.name}: this process (pid {written.pid}, {written.role}) has it open already.",
             pid=written.pid,
             role=written.role,
             hint="Use the Journal that is open, or close it first.",

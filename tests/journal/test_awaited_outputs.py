@@ -109,7 +109,7 @@ def test_what_fails_after_its_tool_has_returned_is_an_unknown_outcome(path, worl
         with pytest.raises(StepFailed, match="declined"), journal.task("r") as task:
             task.run(paying(given, [], effect="read_only"), -1)
     (attempt,) = rows(path, "SELECT * FROM agent_step_attempt")
-    assert (attempt["verdict"], attempt["kind"], attempt["detail"]) == ("unknown", "raised", "declined")
+    assert (attempt["verdict"], attempt["kind"], attempt["detail"]) == ("unknown", "raised", "RuntimeError: declined")
 
 
 @pytest.mark.parametrize("amount", [5, -1])

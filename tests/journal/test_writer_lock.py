@@ -38,7 +38,10 @@ def test_a_second_process_is_refused_with_the_first_ones_pid(path):
 
 
 def test_a_second_journal_in_the_same_process_is_refused_too(path):
-    with opened(path, World()), pytest.raises(JournalBusy, match=f"held by pid {os.getpid()}"):
+    with (
+        opened(path, World()),
+        pytest.raises(JournalBusy, match=rf"this process \(pid {os.getpid()}, agent\) has it open"),
+    ):
         opened(path, World())
 
 

@@ -54,8 +54,8 @@ def accept(path: Path, **other: Any) -> str:
 
 
 def outcomes(path: Path) -> list[str]:
-    found = rows(path, "SELECT outcome FROM agent_decision WHERE kind = 'accept_journal' ORDER BY applied_at")
-    return [row["outcome"] for row in found]
+    sql = "SELECT outcome, outcome_detail FROM agent_decision WHERE kind = 'accept_journal' ORDER BY applied_at"
+    return [": ".join(filter(None, row.values())) for row in rows(path, sql)]
 
 
 def replaced_by_cp(path: Path, backup: Path) -> None:
