@@ -80,7 +80,7 @@ def test_neither_a_copy_nor_a_file_that_is_gone_counts_as_a_journal_of_another_m
 def test_its_pending_step_stands_apart_and_nothing_claims_that_it_settles_or_runs_again(pending):
     queue = text(signed_in("operator").get("/pending/"))
     assert "In journals of other makers" in queue
-    assert "recovery leaves journals of other makers alone" in queue
+    assert "Nothing here settles it: only the agent that wrote this journal can." in queue
     assert "Settles by itself" not in queue
     assert "dispatched" not in queue
     step = text(signed_in("operator").get(address("step", "t", 1)))

@@ -27,7 +27,7 @@ def test_what_another_user_may_not_read_is_a_card_and_the_others_are_read(settin
         kind, sentence, hint = as_nobody(Path(path))
         return JournalState(kind=kind, sentence=sentence, hint=hint, path=path)
 
-    monkeypatch.setattr(discovery, "inspect", inspected)
+    monkeypatch.setattr(discovery, "inspect_path", inspected)
     with open_folder() as folder:
         for name in ("ours", "roots", "closed"):
             with fleet.writing(folder / f"{name}.db") as connection:

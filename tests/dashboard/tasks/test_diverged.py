@@ -120,7 +120,7 @@ def test_a_pending_step_that_diverged_waits_no_more_for_code_once_its_task_has_e
     builders.swept()
     client, pk = signed_in("operator"), builders.journal_file(path).pk
     for page in (text(client.get("/pending/")), text(client.get(reverse("step", args=[pk, "t", 1])))):
-        assert f"Its task is {status}: recovery leaves the step as it is." in page
+        assert f"Nothing: its task is {status}. Only a person can say what became of the step." in page
         assert "bring the handler" not in page
         assert "It did not happen" in page
         assert "Approve replay" not in page

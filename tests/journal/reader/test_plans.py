@@ -35,6 +35,7 @@ QUESTIONS: dict[str, Callable[[sqlite3.Connection], object]] = {
     "list_evidence": lambda c: [native.list_evidence(c, "t", steps) for steps in (None, 0, range(3))],
     "list_decisions": lambda c: [native.list_decisions(c, "t", steps) for steps in (None, 0, range(3))],
     "list_model_calls": lambda c: [native.list_model_calls(c, "t", steps) for steps in (None, 0, range(3))],
+    "find_hosts": lambda c: native.find_hosts(c, [("t", 0), ("t2", 1)]),
     "find_attempts": lambda c: native.find_attempts(c, [("t", 0, 1), ("t2", 1, 1)]),
     "find_evidence": lambda c: native.find_evidence(c, [("t", 0, 1), ("t2", 1, 1)]),
     "find_decisions": lambda c: native.find_decisions(c, [("t", 0, 1), ("t2", 1, 1)]),
