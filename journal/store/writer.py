@@ -256,8 +256,9 @@ class Store:
             self.boot = 0
             raise
         if self.boot == 1:
-            # From now on the file itself, without its log, says whose copy a copy of it is.
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            # From now on the file itself, without its log, says whose copy a copy of it is. The emptied log needs room
+            # to grow, so a full volume refuses the next intent as before.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _find_doubt(self) -> JournalDoubt | None:
         mark, file = high_water.read_mark(self.path), high_water.identify_file(self.path)

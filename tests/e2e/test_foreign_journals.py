@@ -109,7 +109,7 @@ def test_a_foreign_pending_step_in_the_queue_offers_nothing_to_press(foreign, si
     page.goto("/pending/")
     waiting = page.locator("details", has_text=re.compile("hashed task, step 1|nine/a.b#c, step 1"))
     expect(waiting).to_have_count(2)
-    expect(waiting.first).to_contain_text("only its own agent can settle its steps")
+    expect(waiting.first).to_contain_text("Nothing here settles it: only the agent that wrote this journal can.")
     expect(waiting.locator("a, button").filter(has_text=NO_DECISION)).to_have_count(0)
 
 

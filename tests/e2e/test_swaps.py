@@ -57,7 +57,7 @@ def test_ages_and_counts_move_without_a_new_page(reader, desk):
     age = reader.locator("#tasks-table .age time")
     expect(age).to_have_text("just now")
     reader.clock.fast_forward(90_000)
-    expect(age).to_have_text(re.compile(r"^1 m 3\d s ago$"))
+    expect(age).to_have_text("1 min ago")
     count = reader.locator("#count-pending")
     before = int(count.get_attribute("data-count") or 0)
     nodes = reader.locator("main").evaluate("(main) => main.childNodes.length")
