@@ -113,15 +113,18 @@ class Pool:
     def _ask(
         self, path: str, seconds: float, function: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> tuple[str, Any]:
-        child: _Child | None = None
+        kept = child = self._take()
         try:
-            child = self._take() or _Child()
+            child = child or _Child()
             answer = child.ask(seconds, function, arguments)
         except TimeoutError:
             self._rest(path)
             cause, hint = f"it gave no answer within {seconds:.1f} s.", "Look whether its disk or mount answers."
             raise _refusal(path, "hung", cause, hint) from None
         except (EOFError, OSError, pickle.UnpicklingError) as error:
+            if kept is not None:
+                # It may have died while it was idle. A question changes nothing, so another process is asked.
+                return self._ask(path, seconds, function, arguments)
             self._rest(path)
             cause = f"the process that read it ended ({type(error).__name__})."
             raise _refusal(path, "hung", cause, "Check the file and the files beside it.") from None

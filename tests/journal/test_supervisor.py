@@ -166,7 +166,7 @@ def test_a_disk_that_is_full_at_the_record_does_not_end_the_supervisor(tmp_path)
     journal, ready = tmp_path / "a.db", tmp_path / "ready"
     unlimited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
     script = unlimited + DAEMON.format(journal=str(journal), ready=str(ready))
-    with supervised(journal, script, limit=65536) as (_, starts):
+    with supervised(journal, script, limit=8000) as (_, starts):
         until(ready.exists)
         (first,) = pids(starts)
         ready.unlink()

@@ -103,7 +103,7 @@ def test_a_file_is_tried_again_after_its_rest(pool: Pool, pipe: str, monkeypatch
 
 def test_a_process_that_dies_is_a_card_and_the_next_question_gets_another(pool: Pool):
     with pytest.raises(JournalUnreadable, match="the process that read it ended") as caught:
-        pool.run("bad", PATIENT, os._exit, 1)
+        pool.run("bad", PATIENT, signal.raise_signal, signal.SIGKILL)
     assert caught.value.kind == "hung"
     assert pool.run("good", PATIENT, os.path.basename, "/a") == "a"
 
