@@ -72,21 +72,21 @@ class NotCalled(asyncio.CancelledError):
 Operation = Write | Read | Invoke | Sleep
 
 
-def drive(steps: Program[T]) -> T:
+def drive(program: Program[T]) -> T:
     """Run a protocol to its end in this thread.
 
     An interrupt does not cut a write short: it arrives after it, and before the next call or sleep.
     """
     interrupts = DeferredSignals()
     try:
-        operation = next(steps)
+        operation = next(program)
         while True:
             try:
                 value = _perform(operation, interrupts)
             except BaseException as error:
-                operation = steps.throw(error)
+                operation = program.throw(error)
             else:
-                operation = steps.send(value)
+                operation = program.send(value)
     except NotCalled as error:
         raise error.__cause__ or error from None
     except StopIteration as stop:
@@ -141,7 +141,7 @@ def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
     def run() -> None:
         try:
-            done.set_result(context.run(event_loop.run_coroutine, coroutine))
+            done.set_result(context.run(event_loop.run_alone, coroutine))
         except BaseException as error:
             done.set_exception(error)
 
@@ -150,7 +150,7 @@ def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return done.result()
 
 
-async def drive_async(steps: Program[T]) -> T:
+async def drive_async(program: Program[T]) -> T:
     """Run a protocol to its end in an event loop; what blocks runs in a thread.
 
     A cancellation, that of the loop's end too, does not cut a write or a thread short: it arrives after them, and
@@ -158,16 +158,16 @@ async def drive_async(steps: Program[T]) -> T:
     """
     cancelled: list[asyncio.CancelledError] = []
     try:
-        operation = next(steps)
+        operation = next(program)
         while True:
             try:
                 if cancelled and not isinstance(operation, Write | Read):
                     raise NotCalled from cancelled.pop()
                 value = await _perform_async(operation, cancelled)
             except BaseException as error:
-                operation = steps.throw(error)
+                operation = program.throw(error)
             else:
-                operation = steps.send(value)
+                operation = program.send(value)
     except NotCalled as error:
         raise error.__cause__ or error from None
     except StopIteration as stop:

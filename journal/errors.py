@@ -22,11 +22,8 @@ def _rebuild(kind: type[BaseException], args: tuple[object, ...], state: dict[st
     return error
 
 
-class StepkeeperError(Exception):
-    """Base of every error the runtime raises on purpose.
-
-    The text is a sentence; `hint`, where there is one, says what to do next.
-    """
+class _Sentence(BaseException):
+    """The text is a sentence; `hint`, where there is one, says what to do next."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(f"{message} {hint}" if hint else message)
@@ -36,6 +33,18 @@ class StepkeeperError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Pickle and copy rebuild an error from its state: the constructors have keyword-only parameters.
         return _rebuild, (type(self), self.args, self.__dict__)
+
+
+class StepkeeperError(_Sentence, Exception):
+    """Base of every error that a handler may treat."""
+
+
+class TaskStop(_Sentence):
+    """Base of what stops a task in this process.
+
+    A handler cannot mend it, and a model must not be told of it as a failed tool. So it is no Exception: code and
+    frameworks that catch Exception do not see it. Whoever catches it all the same gets no further step.
+    """
 
 
 class UsageError(StepkeeperError):
@@ -79,27 +88,31 @@ class ForkedTask(UsageError):
     """A forked child used a journal that belongs to its parent."""
 
 
-class UnorderedStep(UsageError):
+class UnorderedStep(TaskStop):
     """A step was asked for from a thread or asyncio task that did not open the task."""
 
 
-class TaskClosed(UsageError):
+class TaskClosed(TaskStop):
     """The task gives out no further index in this process."""
+
+
+class StepDropped(TaskStop):
+    """A handler ended without a step it had asked for: an awaitable that nobody awaited, or a branch left open."""
 
 
 class TaskConflict(UsageError):
     """The same task id was submitted with another handler or other input."""
 
 
-class TaskCancelled(StepkeeperError):
+class TaskCancelled(TaskStop):
     """An operator cancelled the task; it takes no further step."""
 
 
-class Diverged(StepkeeperError):
+class Diverged(TaskStop):
     """The code asks for another step than the journal holds at this index; nothing was sent."""
 
 
-class StepHeld(StepkeeperError):
+class StepHeld(TaskStop):
     """A pending step waits for a person; `reason` is the stored hold reason."""
 
     def __init__(self, message: str, *, task_id: str, step_index: int, reason: str, hint: str = "") -> None:
@@ -113,7 +126,7 @@ class OutcomeUnknown(StepHeld):
     """A held step whose effect may or may not have happened."""
 
 
-class StepWaiting(StepkeeperError):
+class StepWaiting(TaskStop):
     """A pending step is due later; `until` is on disk."""
 
     def __init__(self, message: str, *, task_id: str, step_index: int, until: datetime, hint: str = "") -> None:
@@ -123,7 +136,7 @@ class StepWaiting(StepkeeperError):
         self.until = until
 
 
-class StepUnwritten(StepkeeperError):
+class StepUnwritten(TaskStop):
     """The journal could not be written before a call, so the call was not made; the task is tried again soon."""
 
 

@@ -278,7 +278,8 @@ def signature_of(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]
 
 def refuse_generator(function: Callable[..., Any]) -> None:
     """Raise UsageError for a function whose call runs nothing of its body, so that its return proves nothing."""
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (function, called)):
         raise UsageError(
             f"{getattr(function, '__name__', function)}: it yields, so a call of it runs nothing.",
             hint="Return the whole output instead, for example a list.",

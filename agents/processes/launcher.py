@@ -106,7 +106,11 @@ def _wait(supervisor: int) -> int:
             os.kill(supervisor, signal.SIGTERM)
     code = ended[supervisor]
     if code < 0 and deadline is None:
-        print(f"The supervisor ended ({exit_status.decode(code)}); everything is stopped.", file=sys.stderr, flush=True)
+        print(
+            f"The supervisor ended ({exit_status.describe_exit(code)}); everything is stopped.",
+            file=sys.stderr,
+            flush=True,
+        )
     end_descendants(grace=0.0 if deadline is not None else 1.0)
     return 0 if deadline is not None else abs(code)
 

@@ -102,7 +102,7 @@ class Supervisor:
             part.failures = 1 if now - part.started > STEADY else part.failures + 1
             wait = min(2.0 ** (part.failures - 1), LONGEST_BACKOFF)
             part.pid, part.start_at = None, now + wait
-            self._say(f"{part.name} ended ({exit_status.decode(code)}); it starts again in {wait:.0f} s.")
+            self._say(f"{part.name} ended ({exit_status.describe_exit(code)}); it starts again in {wait:.0f} s.")
 
     def _end_orphans(self) -> None:
         """Ends what a dead part left behind: children of this process that are none of its parts.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from journal import codec
-from journal.errors import InvalidArguments, StepkeeperError, UsageError
+from journal.errors import InvalidArguments, TaskStop, UsageError
 from journal.models import FrozenRequest
 from journal.providers.profile import Profile
 from journal.request import (
@@ -28,7 +28,7 @@ _MARK_CHARACTERS = 3
 Ref = tuple[str, int, int, str, str, str]
 
 
-class MissingReference(StepkeeperError):
+class MissingReference(TaskStop):
     """This process lacks a credential that the request names, so nothing was sent."""
 
     hold_reason = "missing_reference"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from journal import clock, stored_errors
-from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, leaves
+from journal.errors import Diverged, StepHeld, StepUnwritten, StepWaiting, TaskCancelled, TaskStop
 from journal.http.frozen_request import MissingReference
 from journal.models import WaitReason
 from journal.reconcile import replay_window
@@ -23,27 +24,26 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 _Wait = tuple[WaitReason, datetime | None]
 
 
-def stored_end(task_run: TaskRun, cause: BaseException | None, output: object) -> str:
-    """The output of a run, or the failure `cause`, as it is stored. It runs code of the handler's values: outside any
+def dump_end(task_run: TaskRun, failure: BaseException | None, output: object) -> str:
+    """The output of a run, or what it failed with, as it is stored. It runs code of the handler's values: outside any
     transaction, or it would hold up every step.
     """
     secrets = task_run.context.secrets
-    return secrets.stored(output)[0] if cause is None else stored_errors.dump_error(cause, hide=secrets.hide)
+    return secrets.stored(output)[0] if failure is None else stored_errors.dump_error(failure, hide=secrets.hide)
 
 
-def record_end(tx: Transaction, task_run: TaskRun, cause: BaseException | None, stored: str) -> None:
-    """Record the end of a run: `cause` is what left it, None where it returned; `stored` is by `stored_end`."""
+def record_end(tx: Transaction, task_run: TaskRun, causes: Sequence[BaseException], stored: str) -> None:
+    """Record the end of a run: `causes` are what left it, none where it returned; `stored` is by `dump_end`."""
     task_run.note_served(tx)
-    tasks.end_run(tx, task_run.task_id, task_run.number, _end(tx, task_run, cause, stored))
+    tasks.end_run(tx, task_run.task_id, task_run.number, _end(tx, task_run, causes, stored))
 
 
-def _end(tx: Transaction, task_run: TaskRun, cause: BaseException | None, stored: str) -> str:
+def _end(tx: Transaction, task_run: TaskRun, causes: Sequence[BaseException], stored: str) -> str:
     task_id = task_run.task_id
-    causes = leaves(cause)
-    if any(isinstance(one, TaskCancelled) for one in causes):
+    if any(isinstance(cause, TaskCancelled) for cause in causes) and tasks.is_cancelled(tx, task_id):
         return "cancelled"
     # In a group, one waiting error is enough: a failure beside it says nothing about the waiting step.
-    waits = [wait for one in causes if (wait := _wait(tx, task_run, one)) is not None]
+    waits = [wait for cause in causes if (wait := _wait(tx, task_run, cause)) is not None]
     if waits:
         reason, until = min(waits, key=_soonest)
         if until is None:
@@ -52,13 +52,14 @@ def _end(tx: Transaction, task_run: TaskRun, cause: BaseException | None, stored
             until = None if intent is None else _by_itself(tx, *intent[2:])
         tasks.put_task_aside(tx, task_id, reason, until)
         return reason.kind
-    pending = tasks.find_pending_step(tx, task_id)
+    # A task may fail beside a read or a model call without an end: nothing outside depends on it.
+    pending = tasks.find_pending_step(tx, task_id, intents_only=bool(causes))
     if pending is not None:
         # Ended tasks are not recovered, so one with an open step does not end: that is settled, then it runs again.
         reason = WaitReason("unresolved", pending[0], pending[1])
         tasks.put_task_aside(tx, task_id, reason, _by_itself(tx, *pending[2:]))
         return "unresolved"
-    if cause is not None:
+    if causes:
         tasks.fail_task(tx, task_id, stored)
         return "failed"
     tasks.complete_task(tx, task_id, stored)
@@ -81,7 +82,7 @@ def _wait(tx: Transaction, task_run: TaskRun, cause: BaseException) -> _Wait | N
         return WaitReason("unwritten"), clock.wall() + _WRITE_LATER
     if isinstance(cause, MissingReference):
         return WaitReason("unset", detail=", ".join(cause.names)), None
-    return None if isinstance(cause, Exception) else _interruption(tx, task_run, cause)
+    return None if isinstance(cause, Exception | TaskStop) else _interruption(tx, task_run, cause)
 
 
 def _by_itself(tx: Transaction, hold_reason: str | None, due: str | None) -> datetime | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-class Hands:
+class WorkerPool:
     """At most `limit` threads at a time, one for each name.
 
     `failed` is told in its thread of the exception, SystemExit too, that ended a piece of work; `done` is called after
@@ -30,11 +30,11 @@ class Hands:
         """The number of threads that may still be started."""
         return self._limit - len(self._threads)
 
-    def has(self, name: str) -> bool:
+    def works_at(self, name: str) -> bool:
         """Whether one works at `name`."""
         return name in self._threads
 
-    def take(self, name: str, work: Callable[[], object]) -> bool:
+    def start_work(self, name: str, work: Callable[[], object]) -> bool:
         """Begin the work in a thread; False, and nothing begun, where none is free or one works at `name` already."""
         if self.free <= 0 or name in self._threads:
             return False
@@ -44,7 +44,7 @@ class Hands:
         thread.start()
         return True
 
-    def finish(self, deadline: float) -> None:
+    def wait_for_all(self, deadline: float) -> None:
         """Wait for all of them, until `deadline` (monotonic) at most."""
         for thread in list(self._threads.values()):
             thread.join(max(0.0, deadline - time.monotonic()))

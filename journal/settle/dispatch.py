@@ -14,7 +14,7 @@ from journal.http.secrets import Secrets
 from journal.models import Evidence, FrozenRequest, Step
 from journal.providers.classify import Outcome
 from journal.providers.profile import Profile
-from journal.store.sql import attempts, evidence, steps
+from journal.store.sql import attempts, decisions, evidence, steps
 from journal.store.sql.attempts import Mark
 from journal.store.transaction import Transaction
 from journal.store.writer import Store
@@ -75,7 +75,14 @@ def dispatch(store: Store, secrets: Secrets, tool: Tool | None, intent: Intent, 
         # An interrupt is no outcome of the step: the outcome stays unknown, unless the call was not made.
         cut = _cut_short(error)
         nothing = secrets.stored(None)
-        yield Write(store, lambda tx: record(tx, intent, mark, cut, nothing, secrets), sync=True, outcome=True)
+
+        def note_cut(tx: Transaction) -> None:
+            record(tx, intent, mark, cut, nothing, secrets)
+            if cut.verdict == "not_sent":
+                # A person's approval is for a call, and none was made: it may be used again.
+                decisions.return_approval(tx, mark.task_id, mark.step_index, mark.attempt)
+
+        yield Write(store, note_cut, sync=True, outcome=True)
         raise
     text: str | None = yield last
     return Dispatched(text, raised)

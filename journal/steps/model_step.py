@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from journal import clock, codec, ids, stored_errors, usage
 from journal.effects import Invoke, Program, Read, Sleep, Write
-from journal.errors import InvalidArguments, StepWaiting
+from journal.errors import InvalidArguments, StepWaiting, UsageError
 from journal.http.secrets import Secrets
 from journal.reply import Reply, store_calls
 from journal.steps.divergence import hash_pieces
@@ -129,6 +129,7 @@ def _call(task_run: TaskRun, function: Callable[..., Any], new: steps.NewStep, p
         answer = yield Invoke(
             lambda: function(*prompt.args, **prompt.kwargs), blocking=not inspect.iscoroutinefunction(function)
         )
+        _refuse_stream(answer)
     except Exception as error:
         text = stored_errors.dump_error(error, hide=context.secrets.hide)
         yield Write(context.store, lambda tx: _close_unknown(tx, new, number, "the call failed"), outcome=True)
@@ -158,6 +159,16 @@ def _call(task_run: TaskRun, function: Callable[..., Any], new: steps.NewStep, p
     if (yield Write(context.store, commit, outcome=True)):
         return codec.loads(text)
     return (yield from decided(task_run, new.task_id, new.step_index))
+
+
+def _refuse_stream(answer: object) -> None:
+    """A stream has called nothing yet, and what is not read to its end here is not in the journal."""
+    content = answer.content if isinstance(answer, Reply) else answer
+    if isinstance(content, Iterator | AsyncIterator):
+        raise UsageError(
+            f"The model function returned a stream ({type(content).__name__}), and nothing was read from it.",
+            hint="Read the stream to its end inside the function, and return the whole Reply.",
+        )
 
 
 def _counted(reported: object, secrets: Secrets) -> tuple[usage.TokenUsage, str | None]:

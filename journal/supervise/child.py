@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 
 from journal.errors import UsageError
-from journal.supervise import exit_status as death
+from journal.supervise import exit_status
 
 _PR_SET_PDEATHSIG = 1
 # Loaded before any fork: the child must not allocate or import between fork and exec.
@@ -73,8 +73,8 @@ class Child:
 
 def _oom_kills() -> int:
     with contextlib.suppress(OSError), open("/proc/self/cgroup", encoding="utf-8") as file:
-        path = death.memory_events(file.read())
+        path = exit_status.find_memory_events(file.read())
         if path is not None:
             with open(path, encoding="ascii") as events:
-                return death.oom_kills(events.read())
+                return exit_status.count_oom_kills(events.read())
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 
-def decode(returncode: int, *, oom_kills: int = 0) -> str:
+def describe_exit(returncode: int, *, oom_kills: int = 0) -> str:
     """The words for a `returncode` (negative: a signal, as subprocess gives it).
 
     `oom_kills` is by how much the cgroup's count of out-of-memory kills rose while the process lived: it tells the
@@ -23,7 +23,7 @@ def decode(returncode: int, *, oom_kills: int = 0) -> str:
         return f"signal {-returncode}"
 
 
-def oom_kills(events: str) -> int:
+def count_oom_kills(events: str) -> int:
     """The count of out-of-memory kills in the text of a cgroup's `memory.events` (or v1 `memory.oom_control`)."""
     for line in events.splitlines():
         name, _, value = line.partition(" ")
@@ -32,7 +32,7 @@ def oom_kills(events: str) -> int:
     return 0
 
 
-def memory_events(cgroup: str) -> str | None:
+def find_memory_events(cgroup: str) -> str | None:
     """The file that counts out-of-memory kills, given the text of `/proc/self/cgroup`; None if there is none."""
     for line in cgroup.splitlines():
         _, _, rest = line.partition(":")

@@ -18,8 +18,8 @@ from pathlib import Path
 from journal import clock, exit_codes
 from journal.errors import JournalBusy, JournalUnreadable, StepkeeperError, UsageError
 from journal.inbox import mailbox
-from journal.supervise import boot_record as ended_boot
-from journal.supervise import exit_status as death
+from journal.supervise import exit_status
+from journal.supervise.boot_record import close_ended_boot
 from journal.supervise.child import Child
 
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -137,7 +137,7 @@ class _Supervisor:
         returncode = self._watch(child)
         # Before anybody else takes the lock that the daemon gave back: what they change is news.
         self._seen = self._signature()
-        ended = death.decode(returncode, oom_kills=child.oom_kills())
+        ended = exit_status.describe_exit(returncode, oom_kills=child.oom_kills())
         busy = self._record(child.pid, ended)
         if self._stop is not None or returncode == 0:
             return returncode, f"pid {child.pid} ended: {ended}"
@@ -161,7 +161,7 @@ class _Supervisor:
         """Close the boot's row; returns who held the lock instead, where somebody did."""
         wait = _RECORD_SECONDS if self._stop is None else 0.5
         try:
-            if ended_boot.close_ended_boot(self._journal, pid=pid, ended=ended, wait=wait):
+            if close_ended_boot(self._journal, pid=pid, ended=ended, wait=wait):
                 # The row was still open, so no other process wrote before; and our own write is no news.
                 self._seen = self._signature()
         except JournalBusy as busy:

@@ -172,7 +172,7 @@ def start(code: str, *arguments: object, **environ: str) -> subprocess.Popen[str
 @contextmanager
 def serving(journal: Journal, concurrency: int = 4) -> Iterator[Server]:
     """A server of the journal in a thread of this process, which ends with the block."""
-    server = Server(journal, concurrency)
+    server = Server(journal.context, concurrency)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -83,6 +83,6 @@ def test_a_call_is_the_same_though_a_word_of_it_became_a_credential_since(path, 
     shown = acted(path, world.tools(), choose)
     monkeypatch.setenv("DOOR", "letmein1")
     with opened(path, World()) as journal, journal.task("t") as task:
-        journal.tools = {}
-        journal.context("task").secrets.learn(["DOOR"])
+        journal.tools.clear()
+        journal.context.settle_context("task").secrets.learn(["DOOR"])
         assert [str(output) for output in task.act(choose, "q")] == shown

@@ -33,7 +33,7 @@ def test_a_replay_posted_twice_is_applied_once(held, world):
         mailbox.post_message(
             held, {"kind": "decision", "decision": "replay", "task_id": "t", "step_index": 0, "message_id": first}
         )
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         with pytest.raises(OutcomeUnknown), journal.task("t") as task:
             task.run(world.blind, "x")
     assert world.names() == ["blind"]
@@ -42,14 +42,14 @@ def test_a_replay_posted_twice_is_applied_once(held, world):
 def test_a_second_approval_is_refused_while_the_first_waits_to_be_used(held, world):
     first, second = decide(held, "replay"), decide(held, "replay")
     with opened(held, world) as journal:
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert (outcome(held, first), "another approval" in outcome(held, second)) == ("applied", True)
 
 
 def test_a_later_decision_takes_the_place_of_an_approval_that_was_not_used(held, world):
     first, second = decide(held, "replay"), decide(held, "abandon")
     with opened(held, world) as journal:
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert outcome(held, first) == "superseded: abandon by ann"
         assert outcome(held, second) == "applied"
         with pytest.raises(StepAbandoned), journal.task("t") as task:
@@ -62,10 +62,10 @@ def test_an_expired_approval_locks_nobody_out(held, world, tmp_path, monkeypatch
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
     first = decide(held, "replay")
     with opened(held, world) as journal:
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         moved.write_text("901")
         second = decide(held, "replay")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert (outcome(held, first), outcome(held, second)) == ("expired", "applied")
 
 
@@ -74,7 +74,7 @@ def test_an_approval_that_expires_before_it_is_sent_sends_nothing(held, world, t
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))
     message = decide(held, "replay")
     with opened(held, world) as journal:
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert outcome(held, message) == "applied"
         moved.write_text("901")
         with pytest.raises(OutcomeUnknown), journal.task("t") as task:
@@ -96,7 +96,7 @@ def test_a_quarantined_read_starts_afresh_when_an_operator_says_so(path, world):
             task.run(look)
         assert caught.value.reason == "quarantined"
         decide(path, "replay", dispatches=0)
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         with journal.task("t") as task:
             assert task.run(look) == "seen"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from journal import OutcomeUnknown, Reply, StepFailed, TaskClosed, UnorderedStep, UsageError, tool
+from journal.errors import StepDropped
 from tests.journal.agent import DAY, World, opened, rows, steps_of, task_row
 
 
@@ -88,15 +90,21 @@ def test_another_asyncio_task_is_told_to_open_a_branch(path, world):
             async def other() -> None:
                 await task.run(world.fetch, 1)
 
+            with pytest.raises(UnorderedStep, match=r"task\.branch"):
+                await asyncio.create_task(other())
+
+    async def again() -> None:
+        with opened(path, world) as journal, journal.task("t") as task:
+
             async def branch(name: str) -> int:
                 with task.branch(name) as child:
                     return int(await child.run(world.fetch, 2))
 
-            with pytest.raises(UnorderedStep, match=r"task\.branch"):
-                await asyncio.create_task(other())
             assert list(await asyncio.gather(branch("a"), branch("b"))) == [2, 2]
 
     asyncio.run(agent())
+    assert task_row(path, "t")["status"] == "failed"
+    asyncio.run(again())
     assert [row["task_id"] for row in rows(path, "SELECT task_id FROM agent_task ORDER BY 1")] == ["t", "t/a", "t/b"]
 
 
@@ -188,7 +196,9 @@ def test_a_cancellation_while_the_intent_is_written_sends_nothing_and_says_so(pa
 
 def test_a_cancellation_never_leaves_an_attempt_without_verdict_behind_a_living_process(path, world):
     async def agent(turns: int) -> None:
-        with opened(path, world) as journal, journal.task(f"t{turns}") as task:
+        # A step that was cancelled before it began was dropped.
+        unstarted = pytest.raises(StepDropped) if turns == 0 else nullcontext()
+        with opened(path, world) as journal, unstarted, journal.task(f"t{turns}") as task:
             step = asyncio.ensure_future(task.run(world.put, "a"))
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -238,7 +248,12 @@ def test_acting_runs_async_tools_with_and_without_an_event_loop(path, world):
 
 def test_acting_with_an_async_tool_inside_a_loop_asks_for_an_async_choose(path, world):
     async def agent() -> None:
-        with opened(path, world) as journal, journal.task("t") as task, pytest.raises(UsageError, match="async"):
+        with (
+            opened(path, world) as journal,
+            pytest.raises(StepDropped, match="Step 1 of t"),
+            journal.task("t") as task,
+            pytest.raises(UsageError, match="async"),
+        ):
             task.act(lambda question: Reply("", calls=[("put", {"name": "a"})]), "q")
 
     asyncio.run(agent())
@@ -248,12 +263,14 @@ def test_acting_with_an_async_tool_inside_a_loop_asks_for_an_async_choose(path, 
 def test_a_step_awaited_after_its_task_was_left_calls_nothing(path, world):
     async def main() -> None:
         with opened(path, world) as journal:
-            with journal.task("t") as task:
-                await task.run(world.fetch, 0)
-                late = task.run(world.put, "late")
+            task = journal.task("t")
+            await task.run(world.fetch, 0)
+            late = task.run(world.put, "late")
+            with pytest.raises(StepDropped, match="Step 1 of t"):
+                task.__exit__(None, None, None)
             with pytest.raises(TaskClosed, match="left before this step began"):
                 await late
 
     asyncio.run(main())
     assert world.names() == ["fetch"]
-    assert (task_row(path, "t")["status"], len(steps_of(path, "t"))) == ("completed", 1)
+    assert (task_row(path, "t")["status"], len(steps_of(path, "t"))) == ("failed", 1)

@@ -27,8 +27,10 @@ def test_another_thread_is_told_to_open_a_branch(path, world):
         thread.join()
         assert isinstance(caught[0], UnorderedStep)
         assert "task.branch(name)" in str(caught[0])
-        assert task.run(world.read, 2)["number"] == 2
-    assert world.calls == [("read", 2)]
+        with pytest.raises(TaskClosed, match="another thread"):
+            task.run(world.read, 2)
+    assert world.calls == []
+    assert task_row(path, "t")["status"] == "failed"
 
 
 def test_branches_have_steps_of_their_own_and_run_side_by_side(path, world):
@@ -86,9 +88,10 @@ def test_a_task_completes_only_when_no_branch_has_a_pending_step(path, world):
     with opened(path, world) as journal, journal.task("t") as task:
         with pytest.raises(OutcomeUnknown), task.branch("a") as child:
             child.run(world.blind, "x")
-        task.run(world.read, 1)
+        with pytest.raises(TaskClosed, match="no further step"):
+            task.run(world.read, 1)
     assert (task_row(path, "t")["status"], task_row(path, "t/a")["status"]) == ("waiting", "waiting")
-    assert task_row(path, "t")["wait_kind"] == "unresolved"
+    assert wait_of(path, "t") == WaitReason("held", "t/a", 0, "unknown_outcome")
 
 
 def test_a_task_whose_branch_is_due_later_is_looked_at_again_by_itself(path, world):
@@ -107,7 +110,7 @@ def test_a_task_whose_branch_is_due_later_is_looked_at_again_by_itself(path, wor
     ):
         child.run(send, "x")
     row = task_row(path, "t")
-    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("unresolved", "t/a", 0))
+    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("due", "t/a", 0))
     assert row["next_attempt_at"] is not None
 
 
@@ -126,7 +129,7 @@ def test_a_held_branch_does_not_hide_one_that_is_due(path, world):
         with pytest.raises(StepWaiting), task.branch("b") as child:
             child.run(send, "x")
     row = task_row(path, "t")
-    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("unresolved", "t/b", 0))
+    assert (row["status"], wait_of(path, "t")) == ("waiting", WaitReason("due", "t/b", 0))
     assert row["next_attempt_at"] is not None
 
 

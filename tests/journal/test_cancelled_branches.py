@@ -13,7 +13,7 @@ from tests.journal.agent import opened, rows, steps_of
 
 def cancel(path: Path, journal: Journal, task_id: str) -> None:
     mailbox.post_message(path, {"kind": "cancel", "task_id": task_id, "actor": "ann", "reason": "wrong one"})
-    journal.apply_inbox()
+    journal.context.apply_inbox()
 
 
 def test_a_cancelled_task_opens_no_further_branch(path, world):

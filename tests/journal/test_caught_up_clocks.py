@@ -31,7 +31,7 @@ def agent(path: Any, world: World, work: Any = None) -> Journal:
 def test_what_waits_for_a_person_keeps_its_reason_and_can_be_decided(path, world, clock_at, reason):
     world.fail = TimeoutError("no answer")
     with agent(path, world, lambda task: task.run(world.blind, "x")) as journal:
-        run_task(journal, journal.submit("work", task_id="t"))
+        run_task(journal.context, journal.submit("work", task_id="t"))
         journal.store.write(lambda tx: steps.hold_step(tx, "t", 0, reason, "because"), sync=False)
     clock_at(0)
     with agent(path, world) as journal:
@@ -40,7 +40,7 @@ def test_what_waits_for_a_person_keeps_its_reason_and_can_be_decided(path, world
         assert (step["hold_reason"], step["hold_detail"]) == (reason, "because")
         assert task_row(path, "t")["next_attempt_at"] is None
         message = decide(path, "abandon")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
     assert outcome(path, message) == "applied"
 
 
@@ -59,7 +59,7 @@ def test_what_a_start_would_have_mended_is_decided_anew_after_the_clock_was(path
 
     world.fail = TimeoutError("no answer")
     with agent(path, world, work) as journal:
-        run_task(journal, journal.submit("work", task_id="t"))
+        run_task(journal.context, journal.submit("work", task_id="t"))
         journal.store.write(lambda tx: steps.hold_step(tx, where, 0, "tool_missing", "not there"), sync=False)
     assert task_row(path, "t")["next_attempt_at"] is None
     clock_at(0)
@@ -80,7 +80,7 @@ def test_a_handler_that_leaves_after_the_clock_was_mended_runs_again_at_once(pat
     with agent(path, world, work) as journal:
         record = journal.submit("work", task_id="t")
         clock_at(0)
-        run_task(journal, record)
+        run_task(journal.context, record)
         assert (status(path, "t"), steps_of(path, "t")[0]["hold_reason"]) == ("waiting", "clock_suspect")
         with serving(journal):
             soon(lambda: status(path, "t") == "completed")
@@ -138,13 +138,13 @@ def test_what_the_clock_held_and_no_run_comes_to_is_looked_at_later_and_not_agai
         return task.run(world.blind, "x")
 
     with agent(path, world, before) as journal:
-        run_task(journal, journal.submit("work", task_id="t"))
+        run_task(journal.context, journal.submit("work", task_id="t"))
     assert steps_of(path, "t")[1]["hold_reason"] == "clock_suspect"
     clock_at(200)
     with agent(path, world, lambda task: task.run(world.read, 2)) as journal:
         task = journal.store.read(lambda tx: tasks.find_task(tx, "t"))
         assert task is not None
-        run_task(journal, task)
+        run_task(journal.context, task)
     found = task_row(path, "t")
     assert found["wait_kind"] == "diverged"
     assert clock.parse(found["next_attempt_at"]) - clock.wall() > timedelta(seconds=20)
@@ -164,9 +164,9 @@ def test_a_task_beside_a_step_that_is_due_later_waits_as_long(path, world, monke
 
     with opened(path, world, handlers={"work": due}, max_wait=0) as journal:
         record = journal.submit("work", task_id="t")
-        run_task(journal, record)
+        run_task(journal.context, record)
         journal.handlers["work"] = held
-        run_task(journal, record)
+        run_task(journal.context, record)
     [intent], found = steps_of(path, "t/b"), task_row(path, "t")
     assert wait_of(path, "t") == WaitReason("held", "t/a", 0, "unknown_outcome")
     assert found["next_attempt_at"] == intent["next_attempt_at"]

@@ -176,7 +176,7 @@ def test_what_stops_to_fit_between_the_look_and_the_send_was_not_sent(unknown, s
         seen = journal.store.read(lambda tx: load_intent(tx, "t", 0))
         mark = journal.store.write(lambda tx: attempts.mark_dispatch(tx, "t", 0, generation=0), sync=False)
         monkeypatch.delenv("TOKEN")
-        drive(dispatch(journal.store, journal.context("task").secrets, None, seen.intent, mark))
+        drive(dispatch(journal.store, journal.context.settle_context("task").secrets, None, seen.intent, mark))
     verdicts = rows(unknown, "SELECT verdict FROM agent_step_attempt ORDER BY attempt")
     assert [row["verdict"] for row in verdicts] == ["unknown", "not_sent"]
     assert len(server.received) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from journal.supervise import exit_status as death
+from journal.supervise import exit_status
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,13 @@ from journal.supervise import exit_status as death
     ],
 )
 def test_a_return_code_says_how_the_process_ended(returncode, kills, words):
-    assert death.decode(returncode, oom_kills=kills) == words
+    assert exit_status.describe_exit(returncode, oom_kills=kills) == words
 
 
 def test_the_count_of_out_of_memory_kills_is_read_from_either_cgroup_version():
-    assert death.oom_kills("low 0\nhigh 3\noom 2\noom_kill 2\noom_group_kill 0\n") == 2
-    assert death.oom_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 5\n") == 5
-    assert death.oom_kills("") == 0
+    assert exit_status.count_oom_kills("low 0\nhigh 3\noom 2\noom_kill 2\noom_group_kill 0\n") == 2
+    assert exit_status.count_oom_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 5\n") == 5
+    assert exit_status.count_oom_kills("") == 0
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_the_count_of_out_of_memory_kills_is_read_from_either_cgroup_version():
     ],
 )
 def test_the_file_that_counts_them_stands_in_the_own_cgroup(cgroup, path):
-    assert death.memory_events(cgroup) == path
+    assert exit_status.find_memory_events(cgroup) == path

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from journal import tool
+from journal import StepHeld, tool
 from journal.providers.parse import python_profile
 from journal.settle.context import load_intent
 from journal.settle.dispatch import Intent, stale
@@ -30,7 +31,7 @@ def test_a_mark_older_than_five_seconds_is_not_acted_on(path, tmp_path, monkeypa
         moved.write_text("4.5")
         assert stale(journal.store, mark) is None
         moved.write_text("5.5")
-        assert "5.5 s passed between the mark and the first byte" in str(stale(journal.store, mark))
+        assert re.fullmatch(r"[5-9]\.\d s passed between the mark and the first byte", str(stale(journal.store, mark)))
 
 
 def test_a_mark_of_a_writer_that_was_replaced_is_not_acted_on(path):
@@ -54,7 +55,7 @@ def test_an_attempt_has_one_verdict_and_what_comes_late_is_kept_as_evidence(path
 
     with opened(path, world) as journal:
         task = journal.task("t")
-        with pytest.raises(Exception, match="not_applied"):
+        with pytest.raises(StepHeld, match="not_applied"):
             task.run(slow, "x")
     (attempt,) = rows(path, "SELECT verdict, kind FROM agent_step_attempt")
     assert attempt == {"verdict": "no_effect", "kind": "settled"}

@@ -14,7 +14,7 @@ from tests.journal.operator import decide, outcome
 def ends_it(journal: Journal, path: Any, kind: str, **other: Any) -> None:
     """The decision is posted and applied here and now, while the step is under way."""
     message = decide(path, kind, dispatches=0, **other)
-    journal.take_messages()
+    journal.context.take_messages()
     assert outcome(path, message) == "applied"
 
 
@@ -73,7 +73,7 @@ def test_a_model_step_abandoned_while_it_waits_for_its_turn_asks_no_model(path, 
         task.ask(dies, "q")
     with opened(path, world) as journal:
         journal.store.write(lambda tx: tx.execute("UPDATE agent_step_journal SET starts = 2"), sync=False)
-        journal._suspect = Turn()  # type: ignore[assignment]
+        journal.context.suspect = Turn()  # type: ignore[assignment]
         with journal.task("t") as task, pytest.raises(StepAbandoned):
             task.ask(model_of(world), "q")
     assert world.calls == []

@@ -64,7 +64,7 @@ def test_a_message_about_another_task_fetches_nothing_before_it_is_due(path, wor
                 def message_then_due() -> None:
                     soon(lambda: server.received)
                     mailbox.post_message(path, {"kind": "cancel", "task_id": "other", "actor": "ann", "reason": "no"})
-                    journal.take_messages()
+                    journal.context.take_messages()
                     # Longer than a sleep goes without looking whether a message woke it.
                     time.sleep(0.8)
                     seen.append(len(server.received))
@@ -87,7 +87,7 @@ def test_a_fetch_that_is_abandoned_while_it_waits_ends_at_once(path, world):
             def abandon() -> None:
                 soon(lambda: server.received)
                 decide(path, "abandon", dispatches=0)
-                journal.take_messages()
+                journal.context.take_messages()
 
             beside = threading.Thread(target=abandon)
             beside.start()
@@ -102,7 +102,7 @@ def test_a_fetch_that_is_abandoned_while_it_waits_ends_at_once(path, world):
 def test_a_fetch_that_is_abandoned_while_it_is_sent_is_put_off_by_no_pause(path, world):
     def script(connection: Any, request: bytes) -> None:
         decide(path, "abandon", dispatches=0)
-        journal.take_messages()
+        journal.context.take_messages()
         answer(429, Retry_After="600")(connection, request)
 
     journal = opened(path, world, max_wait=0)

@@ -28,6 +28,7 @@ from journal import (
     tool,
 )  # fmt: skip
 from journal.cli import main
+from journal.errors import StepDropped
 from tests.journal.agent import python
 
 VALUES: dict[str, Any] = {
@@ -187,10 +188,15 @@ def test_an_await_outside_asyncio_is_refused_in_words(path):
     async def look() -> int:
         return 1
 
-    with Journal(path, agent="a", tools=[look]) as opened, opened.task("t") as task:
-        step = task.run(look)
-        with pytest.raises(UsageError, match="trio is not supported"):
-            step.send(None)
+    def swallow_the_refusal() -> None:
+        with Journal(path, agent="a", tools=[look]) as opened, opened.task("t") as task:
+            step = task.run(look)
+            with pytest.raises(UsageError, match="trio is not supported"):
+                step.send(None)
+
+    # The task never ran its step, so it does not complete.
+    with pytest.raises(StepDropped):
+        swallow_the_refusal()
 
 
 def test_the_version_and_the_console_script_are_those_of_the_package():

@@ -111,11 +111,12 @@ def test_a_branch_that_a_group_left_for_a_held_one_is_looked_at_by_itself(path, 
         raise next(error for error in found if isinstance(error, StepHeld))
 
     with opened(path, world, handlers={"h": handler}, max_wait=0) as journal:
-        run_task(journal, journal.submit("h", task_id="t"))
+        run_task(journal.context, journal.submit("h", task_id="t"))
         if settled_once:
-            run_task(journal, journal.submit("h", task_id="t"))
+            run_task(journal.context, journal.submit("h", task_id="t"))
     row = task_row(path, "t")
-    assert wait_of(path, "t") == WaitReason("held", "t/a", 0, "unknown_outcome")
+    assert wait_of(path, "t") == WaitReason("due", "t/b", 0)
+    assert wait_of(path, "t/a") == WaitReason("held", "t/a", 0, "unknown_outcome")
     assert steps_of(path, "t/b")[0]["hold_reason"] is None
     assert row["next_attempt_at"] is not None
 

@@ -162,10 +162,12 @@ def recovery_calls(path):
 
 def asked_by_a_person(journal: Journal) -> None:
     mailbox.post_message(journal.path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
-    journal.apply_inbox()
+    journal.context.apply_inbox()
 
 
-@pytest.mark.parametrize("recover", [Journal.recover, lambda journal: journal.recover_task("t"), asked_by_a_person])
+@pytest.mark.parametrize(
+    "recover", [Journal.recover, lambda journal: journal.context.recover_task("t"), asked_by_a_person]
+)
 def test_a_model_call_that_recovery_makes_is_counted_against_the_promise(path, world, recover, tmp_path, monkeypatch):
     moved = tmp_path / "clock"
     monkeypatch.setenv("STEPKEEPER_TEST_CLOCK", str(moved))

@@ -35,7 +35,7 @@ def test_what_was_found_while_the_first_dispatch_was_under_way_leaves_the_step_t
         journal.recover()
         assert steps_of(held, "t")[0]["hold_reason"] == "unknown_outcome"
         replay = decide(held, "replay")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
     assert outcome(held, replay) == "applied"
     (kept,) = rows(held, "SELECT answer, detail FROM agent_evidence")
     assert kept["answer"] == "unknown"
@@ -76,7 +76,7 @@ def test_a_question_overtaken_by_its_own_agents_send_holds_nothing(path, tmp_pat
         moved.write_text("600")
         mailbox.post_message(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
         with listening(provider, port=closed.port):
-            asking = threading.Thread(target=journal.apply_inbox)
+            asking = threading.Thread(target=journal.context.apply_inbox)
             asking.start()
             assert asked.wait(20)
             with journal.task("t") as task:

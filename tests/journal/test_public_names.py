@@ -112,4 +112,7 @@ def test_every_error_is_a_sentence_with_its_hint():
     error = errors.UsageError("Tool x: is odd.", hint="Do y.")
     assert (str(error), error.message, error.hint) == ("Tool x: is odd. Do y.", "Tool x: is odd.", "Do y.")
     classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind.__module__ == errors.__name__]
-    assert all(issubclass(kind, errors.StepkeeperError) and kind.__doc__ for kind in classes)
+    raised = [kind for kind in classes if issubclass(kind, BaseException) and not kind.__name__.startswith("_")]
+    assert all(issubclass(kind, errors.StepkeeperError | errors.TaskStop) and kind.__doc__ for kind in raised)
+    stop = errors.TaskClosed("Task t: is closed.", hint="Do y.")
+    assert (str(stop), stop.message, stop.hint) == ("Task t: is closed. Do y.", "Task t: is closed.", "Do y.")

@@ -20,7 +20,7 @@ from tests.journal.operator import decide
 def looked(server: Server) -> None:
     """What a server does when it looks, done to its end."""
     server._look()
-    server._errands.finish(time.monotonic() + 10)
+    server._errands.wait_for_all(time.monotonic() + 10)
 
 
 def scripted(journal: Any, world: Any, task_id: str) -> None:
@@ -34,7 +34,7 @@ def handled(journal: Any, world: Any, task_id: str) -> None:
             branch.run(world.write, "x")
 
     journal.handlers["gone"] = gone
-    run_task(journal, journal.submit("gone", task_id=task_id))
+    run_task(journal.context, journal.submit("gone", task_id=task_id))
     del journal.handlers["gone"]
 
 
@@ -51,7 +51,7 @@ def test_an_intent_that_falls_due_is_sent_though_no_handler_comes_by(path, world
     world.fail = None
     sent = len(world.calls)
     with opened(path, world, max_wait=0) as journal:
-        server = Server(journal, 1)
+        server = Server(journal.context, 1)
         server._recover()
         looked(server)
         assert (len(world.calls), steps_of(path, where)[0]["status"]) == (sent, "pending")
@@ -70,7 +70,7 @@ def test_what_only_the_clock_holds_is_sent_once_it_has_caught_up(path, world, mo
     world.fail = None
     moved.write_text("0")
     with opened(path, world, max_wait=0) as journal:
-        server = Server(journal, 1)
+        server = Server(journal.context, 1)
         server._recover()
         looked(server)
         assert steps_of(path, where)[0]["hold_reason"] == "clock_suspect"
@@ -86,7 +86,7 @@ def test_what_meets_a_full_disk_is_settled_after_a_pause_once_there_is_room(path
         scripted(journal, world, "t")
         moved.write_text("600")
         world.fail = None
-        server = Server(journal, 1)
+        server = Server(journal.context, 1)
         # As a full disk answers, also to the next look; SQLite refuses every write.
         journal.store._connection.execute("PRAGMA query_only = 1")
         looked(server)
@@ -113,7 +113,7 @@ def test_what_only_a_run_of_its_task_can_do_is_looked_at_once(path, world, caplo
             task.run(leave, "x")
         long_ago = "UPDATE agent_step_journal SET next_attempt_at = '2020-01-01T00:00:00.000000Z'"
         journal.store.write(lambda tx: tx.execute(long_ago), sync=False)
-        server = Server(journal, 1)
+        server = Server(journal.context, 1)
         looked(server)
         looked(server)
     assert (len(world.asked), caplog.text.count("recovered: ")) == (1, 1)
@@ -129,7 +129,7 @@ def test_a_message_that_was_taken_before_the_journal_could_not_be_read_is_carrie
     sent = len(world.calls)
     decide(path, "replay")
     with opened(path, world) as journal:
-        server = Server(journal, 1)
+        server = Server(journal.context, 1)
         root, failures = server._root, [sqlite3.OperationalError("unable to open database file")]
 
         def once_unreadable(task_id: str) -> str:

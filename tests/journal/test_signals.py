@@ -61,7 +61,7 @@ def test_a_handler_stuck_in_a_call_does_not_keep_a_stopped_process_alive(path, h
 
 def test_a_signal_that_comes_in_the_middle_of_a_wait_waits_for_no_lock_of_its_own_thread(path, world):
     with opened(path, world) as journal:
-        server = Server(journal, 1)
+        server = Server(journal.context, 1)
         previous = server._catch_signals()
         try:
             assert previous  # else the signal would end this very process

@@ -30,7 +30,7 @@ def moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[SettleContext]:
     with Journal(tmp_path / "a.db", agent="a") as journal:
-        yield journal.context("task")
+        yield journal.context.settle_context("task")
 
 
 def waits(context: SettleContext, deaths: int) -> bool:

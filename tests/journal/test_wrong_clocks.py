@@ -85,7 +85,7 @@ def test_a_wait_for_a_clock_that_was_set_back_ends_where_it_is_set_further_back_
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(world.write, "x")
         clock_at(-0.95)
-        run = settle.settle_step(journal.context("recover"), "t", 0)
+        run = settle.settle_step(journal.context.settle_context("recover"), "t", 0)
         look_first = next(run)
         assert isinstance(look_first, Read)
         sleep = run.send(look_first.perform())
@@ -94,7 +94,7 @@ def test_a_wait_for_a_clock_that_was_set_back_ends_where_it_is_set_further_back_
         clock_at(-3600)
         assert sleep.woken()
         clock_at(-0.95)
-        journal.stopping = True
+        journal.context.stopping = True
         assert sleep.woken()
         look_again = run.send(None)
         assert isinstance(look_again, Read)

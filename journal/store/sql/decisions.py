@@ -86,3 +86,12 @@ def consume_approval(tx: Transaction, message_id: str, attempt: int) -> bool:
         (attempt, tx.revision(), message_id, tx.now),
     )
     return done.rowcount == 1
+
+
+def return_approval(tx: Transaction, task_id: str, step_index: int, attempt: int) -> None:
+    """Make an approval unused again whose attempt was cancelled before its call."""
+    tx.execute(
+        "UPDATE agent_decision SET consumed_attempt = NULL, revision = ?"
+        " WHERE task_id = ? AND step_index = ? AND consumed_attempt = ?",
+        (tx.revision(), task_id, step_index, attempt),
+    )

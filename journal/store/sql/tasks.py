@@ -51,6 +51,15 @@ def require_uncancelled(tx: Transaction, task_id: str) -> TaskRow | None:
     return task
 
 
+def is_cancelled(tx: Transaction, task_id: str) -> bool:
+    """Whether the task, or what it is directly or not a branch of, was cancelled."""
+    try:
+        require_uncancelled(tx, task_id)
+    except TaskCancelled:
+        return True
+    return False
+
+
 def submit_task(tx: Transaction, task_id: str, handler: str, input_json: str, agent: str) -> TaskRow:
     """Queue a task; the same id with the same handler and input is the same task. Raises TaskConflict otherwise."""
     found = find_task(tx, task_id)
@@ -153,13 +162,14 @@ def find_pending_step(
 
 
 def fail_task(tx: Transaction, task_id: str, error_json: str) -> None:
-    """End the task as failed with the stored error."""
-    tx.execute(
-        f"UPDATE agent_task SET status = 'failed', {_NO_WAIT}, next_attempt_at = NULL, ended_at = ?,"
-        " updated_at = ?, error_json = ?, revision = ?"
-        " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
-        (tx.now, tx.now, error_json, tx.revision(), task_id),
-    )
+    """End the task, and its open branches with it, as failed with the stored error."""
+    for member in _tree(tx, task_id):
+        tx.execute(
+            f"UPDATE agent_task SET status = 'failed', {_NO_WAIT}, next_attempt_at = NULL, ended_at = ?,"
+            " updated_at = ?, error_json = ?, revision = ?"
+            " WHERE task_id = ? AND status IN ('queued', 'running', 'waiting')",
+            (tx.now, tx.now, error_json, tx.revision(), member),
+        )
 
 
 def put_task_aside(tx: Transaction, task_id: str, reason: WaitReason, until: datetime | None) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from journal import Journal, Request, clock, env, http_tool, post_submit
+from journal import Journal, OutcomeUnknown, Request, clock, env, http_tool, post_submit
 from journal.inbox import mailbox
 from journal.settle.visit import reconcile_file
 from tests.journal.agent import World, all_bytes, rows, steps_of
@@ -28,7 +28,7 @@ def held(path, monkeypatch):
     monkeypatch.setenv("FORGE_TOKEN", SECRET)
     with serving(json_answer(500, b"")) as server, journal_at(path) as journal:
         task = journal.task("t")
-        with pytest.raises(Exception, match="held"):
+        with pytest.raises(OutcomeUnknown, match="held"):
             task.run(post, f"{server.url}/")
         task.leave(None)
     return path

@@ -49,7 +49,7 @@ def test_a_key_that_the_provider_knew_before_is_neither_replayed_nor_denied(held
     message = decide(held, kind)
     with opened(held, world) as journal:
         journal.store.write(lambda tx: steps.hold_step(tx, "t", 0, "key_seen_before", "seen"), sync=False)
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert "refused: the provider knew the key" in outcome(held, message)
     assert steps_of(held, "t")[0]["hold_reason"] == "key_seen_before"
     assert world.calls == []
@@ -82,7 +82,7 @@ def test_a_decision_on_a_step_in_flight_is_refused(path, world):
         thread.start()
         inside.wait(10)
         message = decide(path, "abandon")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         leave.set()
         thread.join()
     assert "in flight" in outcome(path, message)
@@ -93,7 +93,7 @@ def test_a_decision_on_an_ended_step_is_refused(held, world):
     decide(held, "abandon")
     message = decide(held, "mark_committed", output=1)
     with opened(held, world) as journal:
-        journal.apply_inbox()
+        journal.context.apply_inbox()
     assert "abandoned already" in outcome(held, message)
 
 
@@ -143,5 +143,5 @@ def test_a_model_step_is_not_committed_by_hand_and_a_read_has_no_effect_to_deny(
         with pytest.raises(KeyboardInterrupt), journal.task("t") as task:
             task.ask(cut, "q")
         messages = [decide(path, kind, dispatches=0) for kind in ("mark_committed", "mark_not_applied")]
-        journal.apply_inbox()
+        journal.context.apply_inbox()
     assert all(outcome(path, message).startswith("refused: a model") for message in messages)

@@ -118,10 +118,10 @@ def test_an_approval_that_lacks_its_credential_blocks_no_other_decision(path, wo
                 task.run(post, 1)
             monkeypatch.delenv("SOME_TOKEN")
             approved = decide(path, "replay")
-            journal.apply_inbox()
+            journal.context.apply_inbox()
             assert steps_of(path, "t")[0]["hold_reason"] == "missing_reference"
             abandoned = decide(path, "abandon")
-            journal.apply_inbox()
+            journal.context.apply_inbox()
         assert len(server.received) == 1
     assert outcome(path, approved) == "superseded: abandon by ann"
     assert (outcome(path, abandoned), steps_of(path, "t")[0]["status"]) == ("applied", "abandoned")
@@ -133,12 +133,12 @@ def test_a_step_of_a_cancelled_task_is_not_replayed_and_may_be_abandoned(path, w
         with pytest.raises(OutcomeUnknown), journal.task("t") as task:
             task.run(world.blind, "x")
         mailbox.post_message(path, {"kind": "cancel", "task_id": "t", "actor": "ann", "reason": "wrong one"})
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         replay = decide(path, "replay")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert outcome(path, replay) == "refused: the task is cancelled: nothing of it is sent any more"
         abandon = decide(path, "abandon")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
     assert (outcome(path, abandon), steps_of(path, "t")[0]["status"]) == ("applied", "abandoned")
     assert world.names() == ["blind"]
 
@@ -152,7 +152,7 @@ def test_a_message_about_a_step_of_a_cancelled_task_sends_nothing(path, world, k
         with pytest.raises(StepWaiting), journal.task("t") as task:
             task.run(world.write, "p")
         mailbox.post_message(path, {"kind": "cancel", "task_id": "t", "actor": "ann", "reason": "wrong one"})
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         moved.write_text("3600")
         moment = clock.moment()
         mailbox.post_message(
@@ -168,7 +168,7 @@ def test_a_message_about_a_step_of_a_cancelled_task_sends_nothing(path, world, k
                 "os_boot_id": moment.os_boot_id,
             },
         )
-        report = journal.apply_inbox()
+        report = journal.context.apply_inbox()
         assert report.settled == 0
     assert world.names() == ["write"]
     assert (steps_of(path, "t")[0]["status"], task_row(path, "t")["status"]) == ("pending", "cancelled")
@@ -202,10 +202,10 @@ def test_an_approval_that_comes_between_the_look_and_the_mark_is_used_up_by_that
 
         def approve() -> None:
             messages.append(decide(path, "replay", dispatches=0))
-            journal.take_messages()
+            journal.context.take_messages()
 
         with listening(_no_answer, port=closed.port) as server, pytest.raises(OutcomeUnknown):
-            _driven(settle.settle_step(journal.context("task"), "t", 0), before_mark=approve)
+            _driven(settle.settle_step(journal.context.settle_context("task"), "t", 0), before_mark=approve)
     (message,) = messages
     assert (len(server.received), outcome(path, message)) == (1, "applied")
     attempts = rows(path, "SELECT verdict, decision_id FROM agent_step_attempt ORDER BY attempt")

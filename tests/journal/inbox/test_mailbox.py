@@ -53,7 +53,7 @@ def test_an_applied_message_is_gone_and_was_applied_once(path):
     submit(path, "a")
     with with_handler(path) as journal:
         journal.recover()
-        journal.apply_inbox()
+        journal.context.apply_inbox()
     assert mailbox.list_messages(path) == []
     assert [row["task_id"] for row in rows(path, "SELECT task_id FROM agent_task")] == ["a"]
 
@@ -67,7 +67,7 @@ def test_a_message_posted_twice_under_one_id_is_applied_once(path):
     with with_handler(path) as journal:
         revision = task_row(path, "a")["revision"]
         submit(path, "a", message_id="m-1")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert task_row(path, "a")["revision"] == revision
 
 
@@ -85,9 +85,9 @@ def test_what_was_applied_before_the_disk_was_full_is_followed(held):
             mailbox.post_message(path, body)
             limit = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limit[1]))
-            print([applied.step_index for applied in journal.take_messages()], journal._epoch)
+            print([applied.step_index for applied in journal.context.take_messages()], journal.context.epoch)
             try:
-                journal.take_messages()
+                journal.context.take_messages()
             except Exception as error:
                 print(type(error).__name__)
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)

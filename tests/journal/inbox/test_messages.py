@@ -38,7 +38,7 @@ def test_a_status_message_asks_at_once_and_adopts_what_exists(path, world):
         answer[0] = {"found": True}
         before = len(asked)
         mailbox.post_message(path, {"kind": "status", "task_id": "t", "step_index": 0, "actor": "ann"})
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert len(asked) == before + 1
     assert steps_of(path, "t")[0]["status"] == "committed"
 
@@ -93,7 +93,7 @@ def test_a_cancelled_task_takes_no_further_step_and_its_intents_stay_as_they_are
         task.run(world.read, 1)
         for name in ("t", "u"):
             mailbox.post_message(held, {"kind": "cancel", "task_id": name, "actor": "ann", "reason": "wrong one"})
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         with pytest.raises(TaskCancelled, match="wrong one"):
             task.run(world.read, 2)
         task.leave(None)
@@ -149,7 +149,7 @@ def test_a_cancellation_of_an_ended_task_is_kept_as_refused(path, world):
         with journal.task("t") as task:
             task.run(world.read, 1)
         message = decide(path, "cancel_task")
-        (applied,) = [line for line in journal.apply_inbox().lines if "cancel" in line]
+        (applied,) = [line for line in journal.context.apply_inbox().lines if "cancel" in line]
     assert (outcome(path, message), task_row(path, "t")["status"]) == (
         "refused: the task had ended, or never was",
         "completed",

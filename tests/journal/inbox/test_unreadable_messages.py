@@ -114,10 +114,10 @@ def test_a_message_that_cannot_be_opened_for_a_moment_stays_and_is_applied_later
     for name in (folder, second):
         name.chmod(0o777)
     os.seteuid(65534 if os.geteuid() == 0 else os.geteuid())  # root may read everything
-    print(*[journal.apply_inbox().messages for _ in range(2)])
+    print(*[journal.context.apply_inbox().messages for _ in range(2)])
     os.seteuid(os.getuid())
     first.chmod(0o600)
-    print(journal.apply_inbox().messages, *folder.iterdir())
+    print(journal.context.apply_inbox().messages, *folder.iterdir())
     """
     )
     with open_folder() as folder:
@@ -133,9 +133,9 @@ def test_an_inbox_that_cannot_be_opened_for_a_moment_ends_nobody(path):
         + """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limit[1]))
-    print(*[journal.apply_inbox().messages for _ in range(2)])
+    print(*[journal.context.apply_inbox().messages for _ in range(2)])
     resource.setrlimit(resource.RLIMIT_NOFILE, limit)
-    print(journal.apply_inbox().messages)
+    print(journal.context.apply_inbox().messages)
     """
     )
     done = python(code, path)
@@ -162,6 +162,6 @@ def test_a_file_in_the_place_of_the_inbox_is_set_aside_by_the_agent(path):
     with with_handler(path) as journal:
         assert "message j.db.inbox: refused: is not a folder" in journal.recover().lines
         submit(path, "a")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert task_row(path, "a")["status"] == "queued"
     assert path.with_name("j.db.refused").read_text() == "kept"

@@ -64,6 +64,6 @@ def test_a_refused_profile_holds_its_own_step_and_no_other(path, post, unknown, 
         assert held.value.reason == "profile_missing"
         assert steps_of(path, "t")[0]["hold_detail"]
         message = decide(path, "abandon")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
     assert (outcome(path, message), steps_of(path, "t")[0]["status"]) == ("applied", "abandoned")
     assert len(rows(path, "SELECT 1 FROM agent_step_attempt WHERE task_id = 't'")) == 1

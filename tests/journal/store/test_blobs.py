@@ -31,7 +31,7 @@ def output(path) -> str | None:
 def run_to_its_end(journal: Any) -> None:
     row = journal.store.read(lambda tx: tasks.find_task(tx, "t"))
     assert row is not None
-    run_task(journal, row)
+    run_task(journal.context, row)
 
 
 def emptied(journal: Any) -> None:

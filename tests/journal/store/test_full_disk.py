@@ -59,7 +59,7 @@ def test_an_outcome_that_cannot_be_written_stops_the_process_from_starting_furth
     for text in ("during", "after"):
         try:
             task.run(write, text)
-        except Exception as error:
+        except BaseException as error:
             say(type(error).__name__)
     say(calls, path.with_name("j.db.reserve").exists())
     """
@@ -80,12 +80,12 @@ def test_a_tool_is_not_called_when_its_intent_cannot_be_written(path):
     fill()
     try:
         task.run(write, "x" * 100_000)
-    except Exception as error:
+    except BaseException as error:
         say(type(error).__name__)
     free()
     try:
         task.run(write, "the next step, as if this one had been")
-    except Exception as error:
+    except BaseException as error:
         say(type(error).__name__)
     say(len(calls))
     """

@@ -49,7 +49,7 @@ def test_a_message_by_one_name_reaches_the_agent_that_opened_another(path, world
     with opened(link, world, handlers={"triage": triage}) as journal:
         post_submit(path, "triage", task_id="by-the-file")
         post_submit(link, "triage", task_id="by-the-link")
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert writer_lock.find_holder(path) == writer_lock.find_holder(link)
         assert writer_lock.find_holder(path) is not None
     assert status(path, "by-the-file") == status(path, "by-the-link") == "queued"
@@ -69,7 +69,7 @@ def test_a_tool_that_changes_the_folder_loses_neither_its_outcome_nor_its_journa
         with journal.task("t") as task:
             assert [task.run(move, 1), task.run(move, 2)] == [1, 2]
         mailbox.post_message(journal.path, {"kind": "submit", "handler": "h", "task_id": "late", "input": {}})
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         assert {one.task_id for one in reader.tasks().items} == {"t", "late"}
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert [step["status"] for step in steps_of(tmp_path / "j.db", "t")] == ["committed"] * 2

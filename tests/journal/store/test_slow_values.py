@@ -58,6 +58,6 @@ def test_the_output_and_the_error_of_a_task_are_read_before_the_store_is_taken(p
 
     with opened(path, world) as journal:
         odd = Odd(journal)
-        journal.open_task("t").leave(None, odd)
-        journal.open_task("u").leave(Failure())
+        journal.task("t").leave(None, odd)
+        journal.task("u").leave(Failure())
     assert odd.was_free == [True, True]

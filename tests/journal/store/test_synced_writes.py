@@ -134,7 +134,7 @@ def test_an_unknown_outcome_and_its_hold_are_synced(path, world):
 def test_a_decision_is_on_the_platter_before_its_message_is_removed(held, world):
     decide(held, "abandon")
     with opened(held, world) as journal, written(journal, world) as log:
-        journal.apply_inbox()
+        journal.context.apply_inbox()
         (first, *_) = log
         assert first[0] == "synced"
         assert {STEP, "agent_decision"} <= first[1]
